@@ -23,8 +23,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Maps the id of each identity provider, as in URLs and variables, to its django-allauth provider and its button's
-label.
+"""Maps each identity provider's id (used in URLs and variables) to its django-allauth provider and its button's label.
 """
 
 
@@ -162,7 +161,8 @@ def decide_admission(
 ) -> Admission:
     """Decide the result of a sign-in with an account at an identity provider.
 
-    `claimant` is the user whose invitation was opened, or the signed-in user who wants to link the account.
+    `claimant` is the invited user if an invitation link was opened, or the signed-in user who wants to link the
+    account.
     """
     if owner is not None:
         if claimant not in (None, owner.id):

@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum
 
 MAX_OF_KIND = 6
 MAX_RESULTS = 24
-"""Maximum number of results, for each kind (`MAX_OF_KIND`) and in total."""
+"""Maximum number of results in total; `MAX_OF_KIND` is the maximum for each kind."""
 
 
 class FoundKind(StrEnum):
@@ -50,7 +50,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
 
 
 class MatchQuality(IntEnum):
-    """How well a typed word matches; the best quality is listed first."""
+    """How well a typed word matches, from best to worst."""
 
     EXACT = 0
     BEGINNING = 1
@@ -78,7 +78,7 @@ class Ranking:
 
     @property
     def cut(self) -> dict[FoundKind, tuple[int, int]]:
-        """For each kind that has more matches than are shown: the number of results shown and the number of matches."""
+        """For each kind with matches that are not shown: how many results are shown, and how many match."""
         shown = Counter(item.kind for item in self.shown)
         return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
 
@@ -102,9 +102,9 @@ MAX_TYPED = 200
 
 
 def find_match(typed: str, item: Findable) -> MatchQuality | None:
-    """Return how well a result matches the whole query, otherwise how well its worst word matches.
+    """Return how well a result matches the whole query or, failing that, the query's worst-matching word.
 
-    None means that one of the words does not match.
+    Return None if one of the words does not match at all.
     """
     query = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in item.names if name]

@@ -89,9 +89,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service has the base URL of its provider, but a file may spell it differently for each service. Only such spellings
-# are stored. A base URL at another host is not stored, because the provider's key would then be used with that host,
-# also in exports.
+# A service uses its provider's base URL, but a file may spell this URL differently for each service. Only such a
+# different spelling is stored with the service. A base URL at another host is never stored, because the provider's key
+# would then be used for that host, in exports as well.
 
 
 def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -105,14 +105,14 @@ def provider_base_url(provider: ProviderSpec) -> str:
 
 
 def own_spelling(url: str, provider: ProviderSpec | None) -> str:
-    """Return how the service spells its provider's base URL, or "" if it spells it as the provider does."""
+    """Return a service's own spelling of its provider's base URL, or "" if the spellings do not differ."""
     if provider is None or url == provider_base_url(provider) or base_url(url) != base_url(provider.endpoint):
         return ""
     return url
 
 
 def without_foreign_base_urls(configuration: Configuration) -> Configuration:
-    """Return the configuration without service base URLs that belong to a provider other than the service's own."""
+    """Return the configuration, clearing each service's base URL unless it is a spelling of its provider's base URL."""
     services = tuple(_without_foreign_base_url(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 

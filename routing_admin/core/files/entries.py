@@ -1,4 +1,4 @@
-"""Read and write a single provider, service or route for scripts, following the rules for whole files.
+"""Let scripts read and write a single provider, service or route, under the same rules as for whole files.
 
 The name of the entry is in the URL. A provider's entry without a key leaves the stored key unchanged. A service's entry
 names its provider, has no key, and usually needs no base URL.
@@ -47,7 +47,7 @@ NAME_FIELDS: Mapping[EntryKind, str] = {
 
 
 def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:
-    """Return the entry with this name, with keys as `${…}`, or None if it does not exist."""
+    """Return the entry with this name, or None if there is none; keys are written as `${…}`."""
     if kind is EntryKind.PROVIDER:
         provider = configuration.provider(name)
         return write_provider(provider) if provider else None
@@ -83,8 +83,8 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the file also
-    # contained an empty one.
+    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the imported file
+    # also had an empty one.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}
@@ -97,7 +97,7 @@ def _merge_provider(
     if value.get("apiKey") is None:
         entry["apiKey"] = _own_key(current, name, value)
     file = {"providers": [entry]}
-    # The file that is built from this entry has no routes, so let the check assume that a default route exists.
+    # This entry is checked as a file without routes, so tell the check that a default route exists.
     existing = ExistingNames(
         {provider.name: provider.env_name or None for provider in current.providers}, frozenset({DEFAULT_ROUTE})
     )
@@ -159,7 +159,7 @@ ANY_ENTRY = "*"
 class Expectation:
     """A request's precondition: the entity tags that the caller accepts.
 
-    `*` accepts any existing entry; None accepts everything, even a missing entry.
+    `*` accepts any existing entry. If `tags` is None, everything is accepted, even a missing entry.
     """
 
     tags: frozenset[str] | None = None
@@ -175,7 +175,7 @@ NO_EXPECTATION = Expectation()
 
 
 def entity_tag(entry: Mapping[str, Any]) -> str:
-    """Return 32 hexadecimal digits that depend on an entry's fields, but not on their order."""
+    """Return an entry's tag, 32 hexadecimal digits, which does not depend on the order of the fields."""
     text = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -188,7 +188,7 @@ def parse_if_match(header: str) -> Expectation:
 
 
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return both configurations as lines of their files, side by side.
+    """Compare the exported files of two configurations line by line, side by side.
 
     Only `context` lines of unchanged text are kept around each difference.
     """

@@ -1,4 +1,4 @@
-"""Write a configuration as files: complete, for the original programs (seeds), or with this gateway as the provider.
+"""Export a configuration as files: complete, for the original programs (seeds), or with this gateway as the provider.
 
 Files never contain keys, only `${LLM_PROVIDER_{NAME}_API_KEY}`. Equal configurations produce identical bytes.
 """

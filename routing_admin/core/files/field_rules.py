@@ -47,7 +47,7 @@ class Rule:
 
 
 def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    """Yield the problems in an object's fields. Fields without a rule are ignored."""
+    """Check an object's fields and yield each problem; fields without a rule are ignored."""
     for rule in rules:
         field_path = child(path, rule.key)
         if rule.key not in value:
@@ -72,7 +72,7 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key_name(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value is a short text on one line. The text may be empty."""
+    """Yield a problem unless the value is a short single-line string, which may be empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
@@ -150,7 +150,7 @@ keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in an object whose values are seconds; an unknown timeout name only causes a warning."""
+    """Check an object that maps timeouts to seconds, and yield each problem; an unknown name only causes a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         item_path = child(path, key)
@@ -160,7 +160,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in a deadline: a number of seconds, or an object with `total` and `firstContent`."""
+    """Check a deadline, a number of seconds or an object with `total` and `firstContent`, and yield each problem."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:
@@ -168,7 +168,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in an error policy: the name of a preset, or a table of error → action."""
+    """Check an error policy, the name of a preset or a table of error → action, and yield each problem."""
     if isinstance(value, str):
         yield from choice(PRESETS)(path, value)
         return
@@ -198,7 +198,7 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in compatibility options; an unknown option only causes a warning."""
+    """Check compatibility options and yield each problem; an unknown option only causes a warning."""
     yield from check_quirks(value, path)
 
 

@@ -92,7 +92,7 @@ def import_files(
     key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """Import the texts of files in either format; with `prune`, remove everything that the files do not mention."""
+    """Import the contents of files in either format; with `prune`, remove everything that the files do not mention."""
     documents = [read_document(data) for data in files]
     unreadable = tuple(problem for document in documents for problem in document.problems)
     values = [document.value for document in documents if document.readable]
@@ -262,7 +262,7 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
-    """Merge a valid `llm-routing.json`; return the configuration, and the first and additional keys in the file."""
+    """Merge a valid `llm-routing.json`; return the configuration, and the file's first keys and additional keys."""
     keys: dict[str, str] = {}
     further_keys: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
@@ -322,7 +322,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    # First list the providers in the file, then others that services still use.
+    # List the providers in the file first, then the other providers that services still use.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

@@ -1,4 +1,4 @@
-"""Interpret the key field of a file: decide which key the provider has after an import."""
+"""Interpret the key field in a file: decide which key the provider will have after the import."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def further_keys_from_file(
     return tuple(keys), tuple(plaintexts)
 
 
-# The rest of this module yields warnings about endpoints, and about keys in environment variables.
+# Warnings about endpoints, and about keys in environment variables.
 
 
 def never_refused(endpoint: str) -> str | None:

@@ -55,13 +55,13 @@ def key_text(provider: ProviderSpec) -> str:
 
 
 def list_variables(provider: ProviderSpec) -> tuple[str, ...]:
-    """Return the name of the environment variable for each of the provider's keys, whether or not it is used."""
+    """Return the name of each key's environment variable, even for keys that are not read from the environment."""
     first = key_variable(provider.name, provider.env_name)
     return (first, *further_variables(first, (key.variable for key in provider.more_keys)))
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
-    """Return the field `keys` for an export: the name and the `${…}` placeholder of each additional key."""
+    """Return the value of `keys` for an export: each additional key's name, and `${…}` in place of the key."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
         for key, variable in zip(provider.more_keys, list_variables(provider)[1:], strict=True)
@@ -78,7 +78,7 @@ def write_provider(provider: ProviderSpec) -> dict[str, Any]:
     """Return the item of `providers` that describes this provider, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        # An empty key field from the file must not be kept if the provider now has a key.
+        # Do not restore an empty key field from the imported file if the provider has a key now.
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
         if bool(raw.get("keys")) != bool(provider.more_keys):

@@ -42,7 +42,7 @@ FIELD = "capabilitySources"
 
 
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in an object that maps each side (`input`, `output`) to an object of capability → source."""
+    """Check an object that maps `input` and `output` to objects of capability → source, and yield each problem."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
         return
@@ -104,7 +104,7 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
     """Return the service with the capability sources in its entry.
 
-    Without that field, keep the sources that the same model had before the import.
+    If the entry has none, keep the sources that were stored for the same model before the import.
     """
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
@@ -114,7 +114,7 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
     for side in SIDES:
         declared: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
         entries = (findings or {}).get(side) or {}
-        # A model has a capability that was probed or catalogued, or that the entry itself declares.
+        # A capability counts as present if it was probed, is in the catalogue, or is declared by the entry itself.
         present = [
             capability
             for capability, source in entries.items()
@@ -147,7 +147,7 @@ SERVICE_OWN_KEYS = (
 )
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 IDENTITY = ("providerName",)
-"""Fields that never need to be preserved as spelled in a file, because the parsed service contains their value."""
+"""Fields whose spelling in a file is not preserved, because the parsed service contains the value."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -210,7 +210,8 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    # Ignore the base URL of another provider. A different spelling of this provider's is kept in `base_url`.
+    # Ignore another provider's base URL. If this provider's URL is spelled differently, keep the spelling in
+    # `base_url`.
     entry = {**raw, "baseURL": canonical["baseURL"]}
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})

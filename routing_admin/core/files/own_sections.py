@@ -54,7 +54,7 @@ LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for met
 
 
 def limits(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in the limits of an agent or label, as documented in `docs/automation.md`."""
+    """Check the limits of an agent or label (see `docs/automation.md`), and yield each problem."""
     yield from rule.mapping(path, value)
     if not isinstance(value, Mapping):
         return
@@ -127,7 +127,7 @@ AGENT_KEYS = tuple(dict.fromkeys(agent_rule.key for agent_rule in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in a list of agents.
+    """Check a list of agents and yield each problem.
 
     Ids must be unique, and no agent may have both a service and a task type.
     """
@@ -166,7 +166,7 @@ def texts(longest_name: int, longest: int) -> Check:
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in an object that maps labels to limits."""
+    """Check an object that maps labels to limits, and yield each problem."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
         yield from _name(path, name, 130)
@@ -177,7 +177,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
 
 
 def rates(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems in a list of exchange rates, which must all convert to the same currency."""
+    """Check a list of exchange rates, which must all convert to the same currency; yield each problem."""
     yield from rule.listing(path, value)
     valid: list[ExchangeRate] = []
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -205,7 +205,7 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class OwnSection:
-    """A section of the file that only our own format has.
+    """A section of `llm-routing.json` that the original programs (seeds) lack.
 
     `field` is its name in the configuration, `key` its name in the file. `name` returns the name of an item.
     """

@@ -1,7 +1,7 @@
 """Match services with providers: by the provider's name, otherwise by base URL and key.
 
 The first choice is a provider with the same base URL and key. The second choice is the provider that the same services
-used before, and the last a new provider, named after its host. This way, repeating an import has the same result.
+used before; the last is a new provider, named after the host. This way, repeating an import gives the same result.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    # First look for exact matches of all groups, so that a weaker match cannot take the provider of an exact one.
+    # Find the exact matches of all groups first, so that a weaker match cannot claim a provider that another group
+    # matches exactly.
     for find in (_find_by_key, _find_previous, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
@@ -189,7 +190,7 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """The providers that an export must list, and the names of providers that its services must mention."""
+    """The providers that an export must list, and the providers that its services must refer to by name."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()

@@ -114,7 +114,7 @@ def seed_services(configuration: Configuration) -> Written:
 
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
-    """Return the provider with its first enabled key as its only key, or None if all its keys are disabled."""
+    """Return the provider with only its first enabled key, or None if all of its keys are disabled."""
     pairs = zip((provider.key, *provider.more_keys), list_variables(provider), strict=True)
     found = next(((key, variable) for key, variable in pairs if key.enabled), None)
     if found is None:

@@ -15,15 +15,15 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
 
 IMAGE_TOKENS = 1290
-"""Number of tokens that Gemini counts for a generated image; other vendors count about the same number."""
+"""Gemini's token count for a generated image; other vendors' counts are similar."""
 SOUND_BYTES = 2000
-"""Bytes of generated audio per token: vendors count 20 to 25 tokens for each second, which takes 48,000 bytes."""
+"""Bytes of generated audio per token: vendors count 20 to 25 tokens for a second of audio, which is 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
 """Estimated number of tokens in an answer if the request sets no limit."""
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """Estimate the tokens in a request and in its answer; `most` is the request's limit for the answer, if any."""
+    """Estimate the tokens in a request and in its answer; `most` is the limit that the request sets, if any."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 

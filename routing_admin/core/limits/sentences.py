@@ -62,7 +62,7 @@ class RefusedNeed:
 
 
 def refusal_sentence(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
-    """Return why a request is refused and when the limit resets, which is at `ends_at` in the caller's time zone."""
+    """Say why a request is refused and when the limit resets; `ends_at`, the reset, is in the caller's time zone."""
     wait = format_duration(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}

@@ -97,7 +97,7 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """The amount that calls have used, or may still use while they are running."""
+        """What calls have used, plus what is reserved for running calls."""
         return self.used + self.reserved
 
     @property
@@ -142,7 +142,7 @@ class Share:
 
 
 def grant_size(limit: int, drawn: int, want: int, least: int) -> int:
-    """Return how much to grant: at least `want`, otherwise all that is left, or 0 if less than `least` is left."""
+    """Return how much to grant: at least `want`, or else all that is left, or 0 if less than `least` is left."""
     left = limit - drawn
     # While much is left, grant more than was requested, so that the next calls need no exchange with the ledger.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
@@ -173,7 +173,7 @@ class Order:
 class Booking:
     """The ledger's state after an order: what the process holds, what all processes have drawn, and what was granted.
 
-    `in_demand` says that an order of another process was refused a moment ago.
+    `in_demand` means that another process was recently refused a grant of this limit.
     """
 
     granted: int

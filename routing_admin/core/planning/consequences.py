@@ -33,7 +33,7 @@ def consequences(
 ) -> tuple[Consequence, ...]:
     """Return all consequences of replacing `before` by `after`, most serious first.
 
-    `unusable` contains the providers that cannot be called, either before or after the change.
+    The providers in `unusable` count as not callable, both before and after the change.
     """
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
     changed = _changed_providers(before, after)
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """The candidates that routes and agents can reach under one configuration. Each route is checked only once."""
+    """Finds the candidates that routes and agents can reach under one configuration; caches each route's check."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration

@@ -1,6 +1,7 @@
 """Compare the requests of changed routes before and after a revision.
 
-Shares vary by chance, so a trend is reported only if chance is an unlikely explanation. Small samples are not compared.
+All measures vary by chance, so a trend is reported only if chance is an unlikely explanation. Small samples are not
+compared.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ DESCRIPTIVE_FIELDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """One request in a comparison: whether it failed, whether a fallback answered it, and its duration."""
+    """A request in a comparison: whether it failed, whether a fallback answered it, and how long it took in ms."""
 
     has_failed: bool
     fell_back: bool

@@ -20,7 +20,7 @@ from routing_admin.core.planning.plan import Unusable, disabled_service
 MEDIA = ("vision", "audio", "video", "file")
 """A model that lacks one of these capabilities receives a description instead of the content itself."""
 NOTICE = timedelta(days=120)
-"""How long before its date a model's retirement is first reported."""
+"""How long in advance a model's retirement is reported."""
 
 
 class Finding(StrEnum):
@@ -69,8 +69,8 @@ class CheckedCandidate:
     """A candidate with its findings; `detail` says why its provider cannot be called.
 
     `loses` are media capabilities that an earlier candidate has and this one lacks, so that it receives descriptions.
-    `gains` are media capabilities that no earlier candidate has. `drifts` is recent evidence against the
-    capabilities. `retirement` is set if the model has ended or will end within the period `NOTICE`.
+    `gains` are media capabilities that no earlier candidate has. `drifts` is recent evidence that the capabilities are
+    wrong. `retirement` is set if the model has ended or will end within the period `NOTICE`.
     """
 
     spec: CandidateSpec
@@ -115,8 +115,9 @@ def lint(
 ) -> ChainLint:
     """Return the findings about the candidates of a route, which may be unsaved.
 
-    `unusable` maps the providers that cannot be called to the reasons. `drifts` is recent evidence about models. With
-    `today`, retirements within the period `NOTICE` are looked up in `catalogue`, which defaults to the shipped one.
+    `unusable` maps each provider that cannot be called to the reason. `drifts` is recent evidence about the models'
+    capabilities. If `today` is given, past retirements and those within the period `NOTICE` are looked up in
+    `catalogue`, which defaults to the shipped one.
     """
     checked = [_add_drifts(candidate, drifts) for candidate in _check_candidates(configuration, route, unusable or {})]
     if today is not None:

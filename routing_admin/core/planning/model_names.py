@@ -94,7 +94,7 @@ MAX_PROVIDER_NAME = 200
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
-    """Split `provider/model` at the first slash that follows the name of a provider; return None if there is none."""
+    """Split `provider/model` at the first slash that follows a provider's name; return None without such a slash."""
     for at, letter in enumerate(name[:MAX_PROVIDER_NAME]):
         if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
             return name[:at], name[at + 1 :]
@@ -172,7 +172,7 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
 
 
 def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names that limits can use to allow a target.
+    """Return the names under which an agent's limits can allow a route or a service.
 
     A provider's model without a model service has no such name.
     """

@@ -49,8 +49,8 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""Maps vendors' parameter names to fields of the request. Any other name is one of the request's extra parameters. The
-token limit is missing on purpose, because it is never dropped.
+"""Maps vendors' parameter names to fields of the request; any other name is that of an extra parameter. The token limit
+is missing on purpose, because it is never dropped.
 """
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
@@ -65,7 +65,7 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
         "frequencyPenalty": "frequency_penalty",
     }
 )
-"""Maps vendors' names for extra parameters that a protocol translates to the names that requests use."""
+"""Maps vendors' names for extra parameters to the names used in requests, for parameters that a protocol translates."""
 
 ADDED = frozenset({"stream_options", "include"})
 """Parameters that a protocol adds by itself, unless the request's extra parameters set them to null."""

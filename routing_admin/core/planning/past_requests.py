@@ -66,8 +66,8 @@ class PastFile:
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
         """Return a key made of all properties that may affect how the file is delivered."""
-        # For a small file, only whether it is empty affects decisions, not its exact size. But text may be truncated
-        # according to its size.
+        # A small file's exact size does not affect decisions, only whether the file is empty. Text is an exception,
+        # because it may be truncated.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
         return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known, self.flaw)
@@ -92,10 +92,10 @@ class PastRequest:
     tries: Mapping[CandidateKey, PastTry] = field(default_factory=dict)
 
     def shape(self, room: int) -> tuple[Any, ...]:
-        """Return a key that is equal for requests that every chain would treat in the same way.
+        """Return a key that two requests share if every chain would treat them in the same way.
 
-        `room` is a request size in bytes that every candidate accepts. If the files fit into it, the key omits their
-        exact sizes.
+        Every candidate accepts requests of up to `room` bytes. If the files fit into that, the key omits their exact
+        sizes.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]
@@ -129,7 +129,7 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Maps outcomes and reasons that occur in messages of only one role to that role."""
+"""Maps a delivery's outcome or reason to the message role, for those that occur with only one role."""
 
 
 def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:

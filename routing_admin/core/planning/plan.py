@@ -263,7 +263,8 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
 # A conversation is recognised by its first messages, so that it uses the same provider key in every turn.
 
 OPENING_CHARACTERS = 4096
-"""How many characters of each text the digest covers. Conversations that differ only after that may share a key."""
+"""How many characters of each text the digest covers. Conversations that only differ later in a text may share a key.
+"""
 
 
 def opening_text(chat: ChatRequest) -> str:
@@ -275,13 +276,13 @@ def opening_text(chat: ChatRequest) -> str:
             text = part.text[:OPENING_CHARACTERS] if isinstance(part, TextPart) else ""
             file = f"{part.artifact_id}{part.size}" if isinstance(part, FilePart) else ""
             digest.update(f"{text}\0{file}\0".encode("utf-8", "replace"))
-        # The messages after this one differ in every turn.
+        # The first turn has no messages after this one, so they cannot identify the conversation.
         if message.role is Role.USER:
             break
     return digest.hexdigest()
 
 
-# File descriptions by models: whether the describing route is usable, and which routes need it.
+# Files described by models: whether the describing route is usable, and which routes need it.
 
 
 class DescribeRouteState(StrEnum):
@@ -304,7 +305,7 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether a model describes files for any candidate of the route.
+    """Return whether any candidate of the route may receive file descriptions written by another model.
 
     The route's content policy takes precedence over the service's, which takes precedence over the installation's.
     """

@@ -25,7 +25,7 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 TEXT_STYLE = TextStyle()
-"""Style of the texts in a replay. Any style would do, because wording affects no decision."""
+"""Wording of descriptions in a replay. Any style would do, because no decision depends on it."""
 UNLIMITED = 1 << 62
 """Size limit in bytes if no limit is known."""
 NO_READER = Reader(Slots())
@@ -71,7 +71,7 @@ class WalkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """A request's path along a chain.
+    """The path that a request takes along a chain.
 
     `first` and `last` name the first and the last candidate that were called; they are empty if there was none. `place`
     is the position of the last candidate, None if there was no answer. `forms` contains the form in which that
@@ -146,7 +146,8 @@ def _find_step(place: WalkCandidate, chain: WalkChain, past_try: PastTry | None)
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Step.UNKNOWN
     if past_try.outcome == OK:
-        # The candidate answered a request with something dropped from it; the chain may forbid that.
+        # If something was dropped from the answered request, a chain that forbids this would have skipped the
+        # candidate.
         return _Step.PASSES if chain.refuses_drops and past_try.drops else _Step.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
@@ -177,8 +178,8 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""Maps each reason why a logged request skipped a candidate to a function that decides what would happen under the new
-configuration.
+"""Maps each reason for which a logged request skipped a candidate to a function that decides what the candidate would
+do in the replayed chain.
 """
 
 
@@ -216,7 +217,7 @@ class PastPair:
 
 @dataclass(frozen=True, slots=True)
 class Retrospect:
-    """Effects of a route's draft: the requests with each difference, and the counts of all ends and delivery forms.
+    """Effects of a route's draft: the requests affected by each difference, and counts of endings and delivery forms.
 
     `ends` and `files` each contain the counts for the old and for the new chain.
     """

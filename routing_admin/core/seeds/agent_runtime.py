@@ -30,7 +30,7 @@ class AgentRuntime:
 
     @property
     def router(self) -> CapabilityRouter:
-        """Router whose descriptions suggest other agents, but never this agent."""
+        """A router that suggests agents which can handle a file, but never this agent itself."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )

@@ -50,7 +50,7 @@ class LLMResponse:
 
 
 Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
-"""Function that calls one candidate with the request adapted for it."""
+"""Function that sends a request, already adapted for a candidate, to that candidate."""
 
 
 @dataclass(slots=True)
