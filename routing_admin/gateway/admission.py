@@ -40,7 +40,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal:
-    """Return the agent that calls `path`, if the permission table allows the call; read the database.
+    """Return the agent that calls `path` if the permission table allows the call. This queries the database.
 
     Raise `GatewayError`: 401 if there is no valid key, 403 if the key lacks the scope, 400 if the key is in the URL.
     """
@@ -130,9 +130,9 @@ def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve a call of `size` bytes from the agent's limits; call this in a thread.
+    """Count a call with a body of `size` bytes against the agent's limits; must be called in a thread.
 
-    Return None if the agent has no limits.
+    Return the reservation, or None if the agent has no limits.
     """
     reservation = make_reservation(principal.holders)
     try:

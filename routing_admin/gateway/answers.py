@@ -40,9 +40,9 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 class AdmittedCall:
     """A call that `principal` made to `api`, parsed and planned.
 
-    `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
-    for which team, project and user the call is made. `reservation` is what the call has reserved from the agent's
-    limits.
+    `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels`
+    name the team, project and user for whom the call is made. `reservation` is what the call has reserved of the
+    agent's limits.
     """
 
     api: ChatApi
@@ -65,7 +65,7 @@ class AdmittedCall:
 
 
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
-    """Reserve the call in the limits on requests until it ends; raise `GatewayError` if a limit is reached."""
+    """Count the call against request limits until it ends; raise `GatewayError` if a limit is reached."""
     if call.slot is not None:
         # The call's slot closes the reservation, however the call ends.
         callback = call.slot.at_end
@@ -82,7 +82,7 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use; raise `GatewayError` if a limit is reached.
+    """Reserve the tokens that the call may use; raise `GatewayError` if that would exceed a limit.
 
     Return the call with its reservation.
     """
@@ -95,7 +95,7 @@ async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> Ad
 
 
 async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
-    """Return the reply with headers for the remaining limits; release the reservation if there is no reply."""
+    """Await the reply and add headers with the remaining limits; close the reservation if `work` raises an error."""
     try:
         reply = await work
     except BaseException:
@@ -120,7 +120,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         raise to_gateway_error(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
-        # If several answers are merged into one body, the body contains their summed usage.
+        # Several answers may be merged into one body, which then contains their summed usage.
         admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.reservation is not None:
         answer = result.answer

@@ -46,9 +46,9 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 READ_TIMEOUT_SECONDS = 60.0
-"""How long a caller may stop reading the response, in seconds."""
+"""Maximum time in seconds for the caller to accept one block of the response."""
 WATCH_AFTER_SECONDS = 0.02
-"""After this many seconds, a task starts to watch for a disconnect of the caller. Shorter calls need no such task."""
+"""After this many seconds, a task starts to watch whether the caller disconnects. Shorter calls do without it."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]

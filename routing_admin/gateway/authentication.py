@@ -33,8 +33,8 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     """
     digest, under_way = digest_credentials(call.headers), _under_way()
     # On a busy server the cache may be outdated again when a look-up ends. Then the first waiting call looks the key up
-    # once more, and the other calls wait again. A key that is still not cached after that is invalid, or its agent acts
-    # for another agent.
+    # once more, and the other calls wait again. If the key is still not cached after that, it is invalid, or its agent
+    # acts for another agent.
     for _ in range(2):
         if (look_up := under_way.get(digest)) is None:
             break

@@ -27,7 +27,7 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Number of compressed bytes to process at a time; they expand to at most 1 MiB."""
+"""Number of compressed bytes to decompress at a time; the result is at most 1 MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:
@@ -72,7 +72,7 @@ class _Unpacker:
 
 
 async def unpack(call: HttpCall, name: str) -> None:
-    """Decompress the body, reserving memory on behalf of `name` before each MiB.
+    """Decompress the body; before each MiB, reserve memory for the caller identified by `name`.
 
     Raise `BadRequestError` like `read_object`, or `OverloadedError` if no memory is left.
     """
@@ -99,7 +99,7 @@ def read_object(call: HttpCall) -> dict[str, Any]:
 
 
 def take_bytes(call: HttpCall) -> bytes | bytearray:
-    """Return the decompressed body and remove it from the call; raise `BadRequestError` like `read_object`."""
+    """Remove the body from the call and return it decompressed; raise `BadRequestError` like `read_object`."""
     limit = body_limit(call.path)
     if is_packed(call) and not call.body.is_unpacked:
         unpacker = _Unpacker(call)
@@ -117,7 +117,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     """Parse bytes as a JSON object.
 
-    Raise `BadRequestError` for invalid JSON, excessive nesting or lone surrogates, and with 413 for too many values.
+    Raise `BadRequestError` for invalid JSON, excessive nesting, lone surrogates or (with status 413) too many values.
     """
     # JSON parsers reject a byte order mark, so remove it.
     if data[:3] == BYTE_ORDER_MARK:

@@ -2,8 +2,8 @@
 
 A call with a cached key and without stored or large files stays on the event loop. Work that needs the database or
 files runs in a thread. If a candidate fails before its first content, the next one is called. Nothing is sent before
-that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that has
-already waited for a long time (`keep_alive`).
+that content, so that the status and the `x-routing-*` headers can still be set. Exceptions are calls that have already
+taken a long time (`keep_alive`).
 """
 
 from __future__ import annotations
@@ -191,8 +191,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots for heavy work and for the extraction process are divided fairly between agents; this name identifies the
-    # agent.
+    # Slots for heavy work and for the extraction process are divided fairly between agents, which this name identifies.
     requester.set(principal.key_owner)
     reservation = make_reservation(principal.holders) if principal.holders else None
     try:
@@ -220,7 +219,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if reservation is not None:
             reservation.close()
-        # The agent is already known here, so the refused call is logged.
+        # The agent is known at this point, so log the refused call under its name.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
@@ -279,7 +278,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
-        # If the caller forbids dropped fields, only candidates that support every field are used.
+        # If the caller does not allow fields to be dropped, use only candidates that support every field.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,

@@ -26,9 +26,9 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Maximum size in bytes of a body to examine without a thread.
+"""Bodies up to this size, in bytes, are examined without a thread.
 
-For such a body, switching to a thread would take longer than examining it.
+Switching to a thread would take longer than examining them.
 """
 MAX_ANSWERS = 8
 """Maximum number of answers to one request. Each answer is an upstream call."""
@@ -43,10 +43,10 @@ class ChatCall:
 
     With `old_calls`, tools were sent as `functions`, so calls to them are returned as `function_call`. A model receives
     a tool of a group under a single name, which `namespaces` maps to the group's and the tool's own name. `passing` is
-    the passed-through operation, None for a chat. `count` is the number of requested answers, and `choice` identifies
-    this call's answer among them, None if only one is requested. If `is_stored`, later calls may refer to the answer
-    and its items: `keep` stores them under the key that their ids contain, and `turn` is the part of the request that
-    is stored with them. `previous` is the id of the answer that the call continues.
+    the operation if the call is passed through, None for a chat. `count` is the number of requested answers, and
+    `choice` identifies this call's answer among them, None if only one is requested. If `is_stored`, later calls may
+    refer to the answer and its items: `keep` stores them under the key that their ids contain, and `turn` is the part
+    of the request that is stored with them. `previous` is the id of the answer that the call continues.
     """
 
     chat: ChatRequest
@@ -69,7 +69,7 @@ class ChatCall:
 class Choices:
     """State shared by all answers to a request: their id, the number of answers that have ended, and the summed usage.
 
-    The shared id is the id of the first stream that begins.
+    The shared id is that of the stream that began first.
     """
 
     def __init__(self, count: int) -> None:
@@ -84,7 +84,7 @@ class Choices:
         return self.ended == self.count
 
     def fail(self, index: int, error: GatewayError) -> None:
-        """Record the error that ends the whole stream and the index of the failed answer; ignore later errors."""
+        """Record the error that ends the whole stream, and which answer failed; ignore later errors."""
         if self.error is None:
             self.failed, self.error = index, error
 
@@ -130,7 +130,7 @@ class AnswerEvents(Protocol):
 
     @property
     def turn(self) -> AnsweredTurn:
-        """Return the parts of this answer that the conversation's next turn may need."""
+        """The parts of this answer that the conversation's next turn may need."""
 
     @property
     def origin(self) -> str: ...
@@ -142,10 +142,10 @@ class AnswerEvents(Protocol):
         """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Write a chunk of the answer's audio or, after the last chunk, the `reference` of the audio's stored copy."""
+        """Write a chunk of audio or, if `reference` is set, the reference of the complete audio's stored copy."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
-        """Write the sources of the preceding text."""
+        """Write source annotations for the preceding text."""
 
     def write_finish(self, finish: Finish) -> bytes:
         """Write the finish reason and the usage, and the events that end the stream."""
@@ -158,13 +158,13 @@ class AnswerEvents(Protocol):
 class ChatApi:
     """A chat API at one path. `parse` and `read` raise `BadRequestError`.
 
-    `needs_thread` says whether `parse` may query the database or examine large files. `answer` and `events` receive the
-    model name that the answer contains, and the origin that labels its reasoning. `error` writes an error's body.
+    `needs_thread` returns whether `parse` may query the database or examine large files. `answer` and `events` receive
+    the model name that the answer contains, and the origin that labels its reasoning. `error` writes an error's body.
     `id_header` is the header, in addition to `x-request-id`, in which the API's clients expect the request id.
     `surface` is the API's name in the log, `stream_type` is the content type of streams, and `keep_alive` is the block
-    that is repeated until a stream has content. `blocked` returns the content type and body for an answer that a
-    provider's content policy refused, if the API has a format for this. `resolve` replaces references in the body and
-    is None if the API has no references.
+    that is repeated until a stream has content. `blocked` returns the content type and body of the response if a
+    provider's content policy blocked the request; it is None if the API has no format for this. `resolve` replaces
+    references in the body and is None if the API has no references.
 
     If several answers can be requested, `count_field` is the field with their number, and `merge` combines their bodies
     and the summed usage. `enclose` wraps the merged stream; it is None if the stream needs no wrapping.

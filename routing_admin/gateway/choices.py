@@ -34,7 +34,7 @@ KNOWN_ERRORS = (GatewayError, OverloadedError, DrainingError)
 """Errors that have a status and a code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Function that records in the log that a request's other calls were stopped because of one call's error."""
+"""Function that logs that the other calls of a request were stopped because one call raised this error."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
@@ -81,7 +81,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     calls: Calls = []
     try:
         if call.slot is not None:
-            # Take the slots for all answers at once, because a request with too few slots would fail anyway.
+            # Occupy the slots for all answers at once, because the request would fail anyway if there are too few.
             call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -158,7 +158,7 @@ async def _interleave(
     streams: Sequence[AsyncGenerator[bytes, None]], choices: Choices, abandon: Abandon
 ) -> AsyncGenerator[bytes, None]:
     ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue()
-    # Limit the blocks that wait for a slow caller to about one per stream.
+    # If the caller reads slowly, buffer only about one block per stream.
     room = asyncio.Semaphore(len(streams))
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)

@@ -64,7 +64,7 @@ def _arguments(message: Object) -> Iterator[str]:
 
 
 def is_crowded(body: Object) -> bool:
-    """Return whether examining a call's messages and parts would block other agents."""
+    """Return whether a call has so many messages and parts that examining them would delay other agents."""
     return any(
         len(listed) > CROWDED_ITEMS or len(listed) + _count_parts(listed) > CROWDED_ITEMS
         for name in ("messages", "input", "contents")

@@ -76,7 +76,7 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
     """Return the error as JSON; if candidates were called, it contains all attempts."""
     fields: dict[str, Any] = {
         "message": error.message,
-        # OpenAI uses this type for an unknown model, although the status is 404.
+        # For an unknown model, OpenAI uses this type although the status is 404.
         "type": "invalid_request_error" if error.code == "model_not_found" else error_type(error.status),
         "code": error.code,
         "param": error.param,

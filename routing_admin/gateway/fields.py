@@ -25,7 +25,7 @@ A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
 
 
 def wrong_type_error(sentence: Translatable, param: str) -> BadRequestError:
-    """Return the error for a value of the wrong type; `sentence` is one of the constants above."""
+    """Return the error for a value of the wrong type; `sentence` is a message such as `A_WHOLE_NUMBER`."""
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 

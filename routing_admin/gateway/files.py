@@ -33,7 +33,7 @@ STATUS_OF: dict[type[Exception], int] = {TooLargeError: 413, StorageFullError: 5
 
 @endpoint("/v1/files")
 def files(request: HttpRequest) -> HttpResponse:
-    """List the agent's own files, or upload one."""
+    """List the agent's own files, or upload a file."""
     return upload(request) if request.method == "POST" else list_files(request)
 
 

@@ -18,7 +18,7 @@ from routing_admin.platform.server.request_id import read_request_id
 
 @dataclass(slots=True)
 class RequestBytes:
-    """A request body that can be taken only once, so that its bytes and their parsed form are never both in memory.
+    """A request body that can be taken only once, so that its raw and its parsed form need not be in memory together.
 
     `broken` means that the body ended early. `room` is the slot that reserves the body's memory.
     """
@@ -38,9 +38,9 @@ class RequestBytes:
 class HttpCall:
     """A call that has been received completely; header names are lower case, `address` is the caller's IP address.
 
-    `in_own_threads` says that database work may run in any thread. `slot` is occupied until the call is answered; it is
+    With `in_own_threads`, database work may run in any thread. `slot` is occupied until the call is answered; it is
     None if the number of calls is not limited. `keep_alive` can start a stream before it has content; it is None if the
-    server cannot do this.
+    server does not support this.
     """
 
     method: str
@@ -59,7 +59,8 @@ class HttpCall:
 class HttpReply:
     """A reply with a complete body, or with blocks that are sent as they arrive.
 
-    After the last block, `is_whole` returns whether the answer was complete; it is None if this is unknown.
+    After the last block, `is_whole` can be called to learn whether the answer was complete; it is None if this is
+    unknown.
     """
 
     status: int

@@ -51,14 +51,12 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""Response headers: whether the outcome is replayed, the id of its original request, and why the outcome was not
-stored.
+"""Response headers. They say whether the outcome is a replay, the id of the original request, and why an outcome was
+not stored.
 """
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
-"""Statuses of errors that depend only on the request. Outcomes with one of these statuses or with any 2xx status are
-stored.
-"""
+"""Statuses of errors that depend only on the request. Their outcomes are stored, as are those with a 2xx status."""
 OWN_HEADERS = frozenset({"x-request-id"})
 """Headers that are never stored, because each call has its own value."""
 RETRY_SECONDS = 1.0
@@ -79,7 +77,7 @@ WRONG_KEY = translatable("An Idempotency-Key must have 1 to 255 printable ASCII 
 
 
 async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    """Return the reply of `answer`, or the stored outcome if the same call has been made before.
+    """Return the reply from `answer`, or the stored outcome if the same call has been made before.
 
     Raise `GatewayError`: 401 or 403 as usual, 400 for an invalid key, 409 while the first call is in progress, 422 for
     a different request, 410 if its outcome was not stored. Database errors propagate.
@@ -88,7 +86,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        # Decompressing a body for its fingerprint is also heavy work.
+        # Decompressing a body to compute its fingerprint is heavy work, too.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             claim = await run_in_thread(call, partial(_claim, call, _call_path(call, api), principal))
         if isinstance(claim, ConflictingCall):
@@ -119,7 +117,7 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 def fingerprint_call(call: HttpCall, path: str) -> str:
     """Return a digest of the request's path, decompressed body and `x-routing-strict` header.
 
-    Compression and a form's boundary are ignored, because clients choose them anew for each attempt.
+    Compression and a form's boundary are ignored, because they may differ in each attempt.
     """
     body = call.body.data
     if is_packed(call):

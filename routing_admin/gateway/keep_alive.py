@@ -1,7 +1,7 @@
 """Start a streamed answer before it has content: with status 200, then a comment every few seconds.
 
 Proxies and clients give up on a silent connection, usually after 60 seconds, while a fallback chain may take minutes.
-Headers that are not known at the start follow as comments before the first event. A call that is answered sooner costs
+Headers that are not known at the start follow as comments before the first event. A call that is answered sooner needs
 only a timer in the event loop, not a task.
 """
 
@@ -23,7 +23,7 @@ COMMENT = b": keep-alive\n"
 openai-go up to March 2026 parses a blank line as an event and fails on its missing data (openai/openai-go#556).
 """
 BLANK = b"\r\n"
-"""A blank line, used for Google's clients, which parse any other line as JSON, and for answers that are one JSON list.
+"""A blank line, for Google's clients, which parse any other line as JSON, and for answers that are a single JSON list.
 """
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -66,13 +66,14 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        # Break a reference cycle: these attributes refer to the call, which refers to this object.
+        # Break the reference cycle between these attributes, which refer to the call, and the call, which refers to
+        # this object.
         del self._make_headers, self._begun
         if not self.has_begun:
             del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return headers that were unknown at the start as comments, or "" if the format allows only blank lines."""
+        """Return, as comments, headers that were unknown at the start, or "" if the format allows only blank lines."""
         if self._block == BLANK:
             return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
@@ -85,7 +86,7 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        # Set this after the send, because a send that is cancelled while it waits has sent nothing.
+        # Set this only after sending, because a send that is cancelled while it waits has sent nothing.
         self.has_begun = True
         self._begun()
         while True:

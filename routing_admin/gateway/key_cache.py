@@ -35,7 +35,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, the stamp when the key was looked up, and until when, by the cache's clock, the entry is fresh."""
+    """A key's agent, the installation's stamp at the look-up, and until when the entry is fresh."""
 
     principal: Principal
     stamp: int
@@ -45,8 +45,8 @@ class _CachedKey:
 class KeyCache:
     """Cache of authenticated keys.
 
-    `clock` returns monotonic seconds and must be the clock that `newest` uses; `now` returns the current time, which
-    decides whether a key has expired.
+    `clock` returns monotonic seconds and must be the clock that `newest` uses. `now` returns the current time, which is
+    compared with a key's expiry.
     """
 
     def __init__(

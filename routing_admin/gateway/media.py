@@ -56,7 +56,7 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files when only the kind is known, such as video."""
+"""Descriptions of files about which only the kind (image, audio, video) is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024
@@ -71,16 +71,16 @@ A deleted file is also returned.
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The artifacts that a message may reference. `must_exist` is set for the newest user message.
+    """Looks up the artifacts that a message references. `must_exist` is set for the newest user message.
 
-    An unknown reference is an error only in that message, so that an old message never makes a conversation fail.
+    Only in that message is an unknown reference an error, so that old messages cannot make a conversation fail.
     """
 
     find: Find
     must_exist: bool
 
     def part(self, ref: str, param: str, description: FilePart) -> FilePart:
-        """Return the referenced artifact or, if it is gone, a part made from `description` that says so.
+        """Return the referenced artifact or, if it does not exist, a part made from `description` that says so.
 
         Raise `BadRequestError` if the artifact must exist, without revealing whether another agent has it.
         """
@@ -94,13 +94,13 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """Look up a reference, which may have the prefix of OpenAI's file ids that some clients require."""
+    """Look up a reference, with or without the prefix of OpenAI's file ids, which some clients require."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    # A reference that cannot be an artifact id is shown as the file name.
+    # Show a reference that cannot be an artifact id as the file's name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
@@ -265,7 +265,7 @@ def _web_address(url: str) -> SplitResult | None:
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """Store inline bytes as an artifact of the agent, once per content.
+    """Store inline bytes as an artifact of the agent; identical content is stored only once.
 
     Return the part with the artifact's id, or unchanged if storing fails.
     """

@@ -36,8 +36,7 @@ class KeyEndedError(Exception):
 class OpenStream:
     """An open stream, whose key is checked regularly.
 
-    `stamp` is the installation's stamp when the key was last checked; `waiting` is the wait for the stream's next
-    block.
+    `stamp` is the installation's stamp when the key was last checked; `waiting` interrupts the wait for the next block.
     """
 
     principal: Principal
@@ -52,7 +51,7 @@ class OpenStream:
             raise KeyEndedError
 
     def end(self) -> None:
-        """End the stream, whether or not it is waiting for a block; callable from any thread."""
+        """End the stream, whether or not it is waiting for a block; may be called from any thread."""
         self.is_ended = True
         self.loop.call_soon_threadsafe(self.waiting.give_up, KeyEndedError())
 

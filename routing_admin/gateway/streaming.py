@@ -69,7 +69,7 @@ class AnswerStream:
             open_stream = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
-            # Collect text only if it is needed after the stream.
+            # Collect the text only if it is needed after the stream has ended.
             records = (
                 self.reservation is not None
                 or self.dispatch.planned.state.record_bodies
@@ -118,7 +118,8 @@ class AnswerStream:
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
-        # Generated files are stored before they are sent; audio is sent first and stored before the stream ends.
+        # Generated files are stored before they are sent, but audio is sent immediately and stored before the stream
+        # ends.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
         # Store chunks of audio as one file after all of them have arrived.

@@ -115,4 +115,4 @@ BESIDE_V1: list[URLPattern] = [
     ),
     re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
-"""URL patterns for calls whose path lacks `/v1/`, or begins like the agents' API."""
+"""URL patterns for calls without `/v1/` in the path, or with the prefix of the agents' API."""

@@ -140,7 +140,7 @@ class MessageReader:
         return tuple(self._read_part(part, role, f"{content_path}[{number}]") for number, part in enumerate(content))
 
     def _read_text(self, text: str, role: Role, param: str) -> Part:
-        # The text of a tool message may contain a file, as the result of get_artifact.
+        # A tool message's text may be a result of the tool get_artifact, which contains a file.
         return parse_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
@@ -229,7 +229,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Not every protocol supports custom tools, so add this field to the fields that may be unsupported.
+    # Not every protocol supports custom tools, so add this field to those that may be unsupported.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)

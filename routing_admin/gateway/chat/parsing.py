@@ -189,7 +189,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 
 
 def _is_at_hand(part: Object, size: int) -> bool:
-    # Return True for text, and for small media inside the request itself.
+    # Return True for text, and for small media that the request itself contains.
     kind = part.get("type")
     if kind in TEXT_TYPES:
         return True

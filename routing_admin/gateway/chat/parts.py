@@ -78,7 +78,7 @@ def _read_file(part: Object, path: str, references: References) -> FilePart:
 
 
 def _find_file(inner: Object, path: str, references: References) -> FilePart:
-    # A result of get_artifact has the file in `data`, with `mimeType`.
+    # Results of the tool get_artifact contain the file in `data` and its type in `mimeType`.
     ref = read_text(inner, "file_id", path)
     if ref is not None:
         return references.part(ref, f"{path}.file_id", _guess_file(read_text(inner, "filename", path)))

@@ -23,12 +23,12 @@ from routing_admin.gateway.errors import GatewayError, error_body
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
 from routing_admin.platform.server.request_id import new_id
 
-# Generated media: images in OpenRouter's format, audio in OpenAI's, other media under `files` in the format of
-# requests. `artifact` is the reference of the stored copy, if one could be stored.
+# Generated images are written in OpenRouter's format, audio in OpenAI's, and other media under `files`, in the format
+# that requests use. `artifact` is the reference of the stored copy, if one could be stored.
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
-    """Return the message fields for these media. There is only one `audio` field, so further audio becomes files."""
+    """Return the message fields for generated media; only the first audio fits into `audio`, others become files."""
     sounds = [item for item in media if item.kind is Kind.AUDIO]
     fields = media_json([item for item in media if item not in sounds[:1]])
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})
@@ -49,8 +49,8 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
-    # OpenAI's clients require all four fields. If audio has no expiry time, its vendor keeps no copy, so it counts as
-    # expired.
+    # OpenAI's clients require all four fields. Audio without an expiry time is not stored by its vendor, so it counts
+    # as expired.
     return {
         "id": sound.id or new_id("audio_"),
         "data": sound.data,
@@ -132,7 +132,7 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
-    """Return a complete answer as JSON, with `model` as its model name instead of the provider's own name.
+    """Return a complete answer as JSON, in which `model` replaces the provider's own model name.
 
     `origin` labels reasoning that the next turn must send back to the same model. With `old_calls`, the first call is
     written as `function_call`, for a caller that sent `functions`.
@@ -189,7 +189,7 @@ def _details_json(details: AnswerDetails) -> dict[str, str]:
 
 
 def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotation]]:
-    # Clients with typed responses accept only web pages in `annotations`, so files have a separate field.
+    # Clients with typed responses accept only web pages in `annotations`, so file citations are in a separate field.
     pages = [annotation for annotation in annotations if annotation.get("type") == URL_CITATION]
     files = [annotation for annotation in annotations if annotation.get("type") != URL_CITATION]
     return {name: entries for name, entries in (("annotations", pages), ("file_annotations", files)) if entries}

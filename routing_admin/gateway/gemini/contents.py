@@ -55,7 +55,7 @@ READ = frozenset({*CONTENT_FIELDS, "thought", "thoughtSignature", "partMetadata"
 STORED = "files/"
 """Prefix of file ids in Google's file store. Clients may also put it before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""Field names that Gemini's clients use to wrap a function response that is not an object."""
+"""Fields in which Gemini's clients wrap a function's result if it is not an object."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 
@@ -167,7 +167,7 @@ class ContentReader:
         if kinds and kinds[0] in DROPPED_PARTS:
             self.inner.append(path)
             return ""
-        # A part that contains only a signature counts as empty text.
+        # Treat a part that contains only a signature as empty text.
         self.inner += other_fields(part, READ, path)
         return kinds[0] if kinds else "text"
 
@@ -233,7 +233,7 @@ class ContentReader:
 
 
 def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
-    # Parts that belong to Google's own tools are preserved unchanged, with the model's signature.
+    # Preserve parts of Google's own tools unchanged, with the model's signature.
     signed = read_part_signature(read_text(part, "thoughtSignature", path), 0, 0, of_call=True)
     value = {name: field_value for name, field_value in part.items() if name != "thoughtSignature"}
     if signed.proof:

@@ -40,9 +40,9 @@ class GeminiChunks:
     """Writes an answer as server-sent events or, with `as_list`, as elements of a JSON list.
 
     If the answer is one of several (`choice`), a comma precedes each element, and `enclose_list` adds the brackets.
-    `calls` collects calls until their arguments are complete; calls after an incomplete call wait for it. `thoughts` is
-    reasoning to sign in the next part. `is_grounded` says that the model's own grounding metadata was sent, so that
-    ours is omitted.
+    `calls` collects calls until their arguments are complete; a call is held back while an earlier one is incomplete.
+    `thoughts` is reasoning for the next part's signature. If `is_grounded`, the model's own grounding metadata was
+    sent, so ours is omitted.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Read JSON as leniently as protobuf, which accepts snake_case names, an object for a list, and URL-safe base64."""
+"""Read JSON as leniently as protobuf, which accepts snake_case names, one object for a list, and URL-safe base64."""
 
 from __future__ import annotations
 

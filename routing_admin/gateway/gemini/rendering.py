@@ -22,9 +22,9 @@ from routing_admin.gateway.reasoning_signatures import label_signature, pack_tho
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
-# Reasoning that must be sent back to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
-# interpret. Our signature contains the signature of the part's own call and the preceding reasoning, of any vendor's
-# model, each labelled with its origin, the model that produced it.
+# Reasoning that must be sent back to its model is sent in a part's `thoughtSignature`, which Gemini's clients do not
+# interpret. Our signature combines the signature of the part's own call with the preceding reasoning, from any vendor's
+# model. Both are labelled with their origin, the model that produced them.
 
 FORMAT = "routing-1"
 """First line of our signatures. The call's signature and the packed reasoning blocks follow, each on its own line."""
@@ -32,7 +32,7 @@ FORMAT = "routing-1"
 
 @value_class
 class PartSignature:
-    """A signature that a caller sent back: reasoning blocks, and the call's own signature (`proof`) with its origin."""
+    """A parsed signature from a caller: reasoning blocks, and the call's own signature (`proof`) with its origin."""
 
     thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None
@@ -40,7 +40,7 @@ class PartSignature:
 
 
 def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origin: str) -> dict[str, str]:
-    """Return the part's field with our signature, or {} if there is nothing to sign."""
+    """Return the field `thoughtSignature` with our signature, or no field if there is nothing to sign."""
     if not thoughts and not proof:
         return {}
     lines = (FORMAT, label_signature(proof, origin) or "", pack_thoughts(thoughts, origin) if thoughts else "")
@@ -139,7 +139,7 @@ def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
 
 
 def has_sources(metadata: Mapping[str, Any]) -> bool:
-    """Return whether Gemini's own metadata contains sources, in which case we do not add ours."""
+    """Return whether Gemini's own metadata contains sources. If so, we do not add ours."""
     return not SOURCES.isdisjoint(metadata)
 
 

@@ -119,7 +119,7 @@ class BlockMessageReader:
         parts: list[Part] = []
         if block.get("content") is not None:
             content_path = f"{path}.content"
-            # The text of a tool result may be a result of get_artifact that contains a file.
+            # A tool result's text may be a result of the tool get_artifact, which contains a file.
             for number, content_block in enumerate(list_parts(block["content"], content_path, "text")):
                 parts += self.read_block(content_block, f"{content_path}[{number}]", from_tool=True)
         mark = read_mark(block, path)

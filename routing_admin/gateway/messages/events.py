@@ -61,10 +61,10 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether the arguments are a complete JSON object, so that nothing more can follow.
+        """Return whether all arguments have arrived, which is so if they form a complete JSON object.
 
         A custom tool's arguments have no recognisable end, and a tool without parameters may receive no arguments (some
-        hosts send ""). Vendors send calls one after another, so these calls are complete once the arguments of a later
+        hosts send ""). Vendors send calls one after another, so such a call is complete once the arguments of a later
         call have begun (`followed`).
         """
         if self.custom or not self.pieces:
@@ -162,7 +162,7 @@ class MessageEvents:
         usage = usage_json(finish.usage, finish.details.service_tier)
         extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
-        # Anthropic puts `container` into the delta, and all other fields next to it.
+        # Anthropic puts `container` inside the delta and all other fields beside it.
         if "container" in extras:
             end["container"] = extras.pop("container")
         delta = {"delta": end, "usage": usage, **extras}

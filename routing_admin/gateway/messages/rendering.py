@@ -68,7 +68,7 @@ TIERS = ("standard", "priority", "batch")
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
 """Anthropic's stop reasons that have no canonical equivalent but matter to Anthropic's clients."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""The end of a message that is not finished.
+"""Values of the end fields in a message that is not finished.
 
 Only these two fields may be null; like Anthropic, omit all others.
 """
@@ -101,7 +101,7 @@ REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "g
 
 
 def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
-    """Return the fields that say why the message ended, with the stop sequence or the details of a refusal."""
+    """Return the fields that say why the message ended, including the stop sequence or a refusal's details."""
     end = {**NO_END, "stop_reason": STOP_REASONS.get(finish_reason, "end_turn")}
     if details.stop_sequence and finish_reason == "stop":
         end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
@@ -211,7 +211,7 @@ def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
 
 
 def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
-    # Other vendors name only the file, so set the fields of the location to 0.
+    # Other vendors name only the file, so set the location fields to 0.
     kind = str(cited.get("type"))
     kind = kind if kind in CITATION_LOCATIONS else "char_location"
     index = count_at(cited, "document_index") or count_at(cited, "index") or 0

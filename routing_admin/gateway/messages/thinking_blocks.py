@@ -30,7 +30,7 @@ UNSIGNED = f"{CARRIER}unsigned"
 def shows_thinking(chat: ChatRequest) -> bool:
     """Return whether an answer may contain thinking: in Anthropic's API only if thinking or tools are requested.
 
-    A client that requested neither reads `content[0].text`, which a thinking block does not have.
+    A client that requested neither expects text in the first block (`content[0].text`), which a thinking block lacks.
     """
     thinking = chat.extra.get("thinking")
     is_requested = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"

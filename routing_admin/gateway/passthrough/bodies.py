@@ -84,12 +84,12 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self._data = data
 
     def close(self) -> None:
-        # There is nothing to close, but Django calls this method when it rejects the rest of a form.
+        # There is nothing to close, but Django calls this method on each file when it rejects a form.
         ...
 
     def file_of_form(self) -> FormFile:
         data, kind = self._data, self.content_type or ""
-        # The type becomes a header of the upstream request, so replace an unusual one.
+        # The type is sent in a header of the upstream request, so replace an invalid one.
         is_plain = kind.isascii() and kind.isprintable() and "/" in kind
         return FormFile(clean_filename(self.name), kind if is_plain else ANY_TYPE, bytes_blob(data))
 

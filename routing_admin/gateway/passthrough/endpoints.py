@@ -33,7 +33,7 @@ from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 PARSED_FIELDS = frozenset({"model", "task_type"})
 """Fields that are parsed here and not passed on; the provider gets its own model name instead."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields that are passed on as well as parsed, because the answer depends on them."""
+"""Fields that are parsed but also passed on, because the answer's format and size depend on them."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
@@ -58,7 +58,8 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    # A completion produces separate results for each prompt. A list of numbers is a single prompt, given as tokens.
+    # A completion request may contain a list of prompts, each with its own results. A list of numbers is one tokenized
+    # prompt.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
@@ -99,11 +100,11 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
 
 
 ARTIFACTS = "x-routing-artifacts"
-"""Response header that lists the artifacts that contain the generated media."""
+"""Response header that lists the artifacts in which generated media are stored."""
 
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
-    """Return the complete answer unchanged except for the model name; a header lists the artifacts with its media."""
+    """Return the complete answer with the model name replaced; a header lists the artifacts of generated media."""
     passed = cast(PassthroughAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]

@@ -114,7 +114,7 @@ class ItemReader:
             yield turn.take_message()
 
     def _add_to_turn(self, item: Object, path: str, turn: AnsweredItems) -> bool:
-        # Add an item to the model's turn and return True, or return False if the item does not belong to that turn.
+        # Add an item to the model's turn and return True; return False if it is not part of that turn.
         kind = read_text(item, "type", path) or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, path))

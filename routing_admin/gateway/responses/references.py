@@ -54,9 +54,9 @@ TOO_LARGE = translatable(
 
 @value_class
 class Earlier:
-    """The stored conversation that replaces the id of its last answer in the input.
+    """The stored conversation that a request continues; its items replace `previous_response_id`.
 
-    `count` is the number of its items, and `before` contains the keys of its answers.
+    `id` is its last answer's id, `count` the number of its items, and `before` contains its answers' keys.
     """
 
     id: str
@@ -108,8 +108,8 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids: Collection[str] = ()) -> list[Any]:
-    # The input already contains the items of the earlier conversation (`known_ids`), so these cannot be referenced
-    # again.
+    # The ids in `known_ids` belong to items of the earlier conversation, which the input already contains, so these
+    # cannot be referenced again.
     references = list(_list_references(items, known_ids))
     if not references:
         return items

@@ -48,7 +48,7 @@ class ResponseHead:
 
     @property
     def key(self) -> str:
-        """Return the part that the response's id and its items' ids have in common."""
+        """The part that the response's id and its items' ids have in common."""
         return self.id.partition("_")[2]
 
     def item_id(self, prefix: str, index: int) -> str:
@@ -97,7 +97,7 @@ class ResponseHead:
     def write_end(
         self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]], tier: str | None = None
     ) -> dict[str, Any]:
-        """Return the finished response, which is complete or incomplete; if incomplete, it contains the reason."""
+        """Return the response at the end of the answer: completed, or incomplete with the reason."""
         more = {"usage": usage_json(usage), "service_tier": tier if tier in SERVICE_TIERS else "default"}
         if reason := INCOMPLETE.get(finish_reason):
             return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
@@ -197,7 +197,7 @@ def text_part(text: str, annotations: Sequence[Annotation] = ()) -> dict[str, An
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """Return an annotation for each source: a web page citation or a file citation, the two types that clients know."""
+    """Return a citation for each web page or file among the sources; clients know no other types."""
     sources = []
     for annotation in annotations:
         kind = str(annotation.get("type"))
@@ -230,7 +230,7 @@ def call_item(
 
 
 def is_image(media: Media) -> bool:
-    """Return whether the media becomes a separate item: an image whose bytes are available."""
+    """Return whether this is an image whose bytes are available, which becomes a separate output item."""
     return media.kind is Kind.IMAGE and bool(media.data)
 
 
@@ -239,7 +239,7 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the output items as they are stored.
+    """Return the output items in the form in which they are stored.
 
     Image bytes are omitted: they are stored as artifacts, and no other model receives them.
     """
@@ -247,7 +247,7 @@ def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def media_text(media: Sequence[Media], before: str = "") -> str:
-    """Return references to media that are not images, one per line, for appending to the text `before`."""
+    """Return references to all media except images, one per line, to be appended to the text `before`."""
     lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
     return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))
 

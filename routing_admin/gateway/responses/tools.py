@@ -103,7 +103,7 @@ def _nest_grammar(shape: Object) -> Mapping[str, Any]:
 
 
 def item_path(index: int, earlier: int) -> str:
-    """Return the path of an input item as the caller sees it, counting only the items that the caller sent."""
+    """Return an input item's path for the caller; stored items have paths below `previous_response_id`."""
     return f"input[{index - earlier}]" if index >= earlier else f"previous_response_id[{index}]"
 
 
