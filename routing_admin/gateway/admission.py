@@ -104,7 +104,7 @@ def store_error(error: StoreUnavailableError) -> GatewayError:
 def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View]:
     """Wrap a data plane view so that it accepts the methods and scopes that the permission table lists for `path`.
 
-    The agent is authenticated before the view runs, and `principal_of` returns it. Errors are handled as in
+    The agent is authenticated before the view runs, and `request_principal` returns it. Errors are handled as in
     `open_endpoint`.
     """
 

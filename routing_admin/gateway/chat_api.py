@@ -26,7 +26,7 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Bodies up to this size, in bytes, are examined without a thread.
+"""Files inside a body of up to this size, in bytes, are examined without a thread.
 
 Switching to a thread would take longer than examining them.
 """

@@ -24,7 +24,7 @@ PART_FIELDS = (
 """Fields of a message, item or part that contain further parts; the last three are Gemini's."""
 
 CROWDED_ITEMS = 300
-"""A call with more messages and parts than this counts as crowded.
+"""A call with more messages and parts than this is examined as heavy work.
 
 Examining this many may take 30 ms, because replacing one image URL by its description takes 100 microseconds.
 """

@@ -161,7 +161,7 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
     active_claim = _ActiveClaim(call, claim)
     try:
         reply = await answer()
-    except BaseException:  # This includes a disconnect of the caller.
+    except BaseException:  # Also if the caller disconnects.
         await active_claim.end(None)
         raise
     if reply.blocks is not None:

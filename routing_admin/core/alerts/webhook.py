@@ -3,7 +3,7 @@
 The setting has the form `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. By
 default, the host determines the format, and the format determines the language. The URL itself is a secret.
 
-The table `SHAPES` contains the payload, the signature and the error codes of each chat service: services refuse a
+The table `SHAPES` contains the payload, the signature and the error codes of each chat service: most services refuse a
 message with status 200 and an error code in the body. Sources:
 
 - WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)

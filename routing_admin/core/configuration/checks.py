@@ -33,9 +33,7 @@ NAME_FIELDS: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""Maps each list in the configuration to the fields that contain the names of its items, and to those fields' names in
-files.
-"""
+"""Maps each list in the configuration to its items' fields that contain names, and each field to its key in files."""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:

@@ -23,7 +23,7 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""How many parameters one attempt may omit; if the model then refuses yet another one, the attempt fails."""
+"""How many parameters one attempt may omit; a refusal of further ones is handled as a failure."""
 
 logger = logging.getLogger("routing_admin.routing")
 

@@ -1,4 +1,4 @@
-"""Scripted outcomes for simulations, fire drills, and the two drivers that execute a fallback run."""
+"""Scripted outcomes for simulations; fire drills; and the two drivers that execute a fallback run."""
 
 from __future__ import annotations
 

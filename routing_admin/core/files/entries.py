@@ -83,8 +83,8 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the imported file
-    # also had an empty one.
+    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the route was
+    # imported with an empty one.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}

@@ -39,7 +39,7 @@ SCHEMES = ("http", "https", "echo")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The key of a field, its check, and whether it is required. An optional field may also be null."""
+    """A field's key in the file, its check, and whether it is required. An optional field may also be null."""
 
     key: str
     check: Check

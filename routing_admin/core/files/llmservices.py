@@ -187,8 +187,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
     yield from found
     if not isinstance(raw, Mapping):
         return
-    # For each field, report problems by the rules of the original programs, and only if there are none, by our own
-    # rules.
+    # Check each field by the original programs' rules first, and by our own rules only if those found no problem.
     fields = {problem.field for problem in found}
     rule_problems = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from rule_problems

@@ -76,7 +76,7 @@ def price_usage(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return the cost to charge to a budget: by `price` if known, otherwise by the budget's own price, otherwise 0."""
+    """Return the cost to charge to a budget: computed from `price`, else from the budget's own price, else 0."""
     nanos = price_usage(usage, price, limits.currency)
     if nanos is None:
         nanos = price_usage(usage, limits.own_price, limits.currency)

@@ -75,7 +75,7 @@ class PastFile:
 
 @dataclass(frozen=True, slots=True)
 class PastTry:
-    """The outcome and status of a candidate, and whether parameters were dropped for it."""
+    """What happened with one candidate: the outcome, the HTTP status, and whether parameters were dropped."""
 
     outcome: str
     status: int | None = None

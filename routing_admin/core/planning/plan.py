@@ -286,7 +286,7 @@ def opening_text(chat: ChatRequest) -> str:
 
 
 class DescribeRouteState(StrEnum):
-    """Whether a model can describe a file."""
+    """Whether the describing route can be used and, if not, why not."""
 
     READY = "ready"
     DISABLED = "disabled"

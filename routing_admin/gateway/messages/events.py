@@ -61,7 +61,7 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether all arguments have arrived, which is so if they form a complete JSON object.
+        """Return whether all arguments have arrived, usually because they form a complete JSON object.
 
         A custom tool's arguments have no recognisable end, and a tool without parameters may receive no arguments (some
         hosts send ""). Vendors send calls one after another, so such a call is complete once the arguments of a later
