@@ -49,7 +49,7 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a route or service cannot be removed: agents use it, or aliases refer to it.
+"""Messages that say why a route or service cannot be removed: agents use it, or aliases refer to it.
 
 DELETE requests give the same reasons.
 """
@@ -77,7 +77,7 @@ class AppliedImport:
 
 
 def key_context() -> KeyContext:
-    """Return what validating keys requires: the environment variables, and rules for URLs that may be called."""
+    """Return what is needed to validate keys: the environment variables, and the rules for URLs that may be called."""
     policy = parse_policy(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
@@ -189,7 +189,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def store_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """Store the keys in the files for their providers' origins. Return a configuration that refers to these keys.
+    """Store the keys from the files, each for its provider's origin. Return the configuration with references to them.
 
     `configuration` already refers to `further_keys` by their fingerprints.
     """

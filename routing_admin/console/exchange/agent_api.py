@@ -30,7 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
-# Maximum number of seconds to wait for a new revision, and number of seconds between two checks for one.
+# Maximum time to wait for a new revision, and time between two checks for one, in seconds.
 POLL_SECONDS = 0.25
 
 router = Router()

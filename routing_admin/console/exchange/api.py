@@ -92,8 +92,8 @@ def find_entry(kind: EntryKind, name: str) -> dict[str, Any]:
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
     """Write an entry. The status is 201 for a new entry, else 200."""
     value = read_json(request)
-    # The parsed value is not used, because the schema has only the required fields. An entry may have any field of the
-    # files.
+    # Use the parsed value only for validation: the schema declares just the required fields, but an entry may have any
+    # field that configuration files allow.
     parse_as(value, schema)
     return answer_change(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 

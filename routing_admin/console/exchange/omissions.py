@@ -1,4 +1,4 @@
-"""Group what an export omits by cause, for the page that offers the exports."""
+"""Group the omissions of an export by cause, for the page that offers the exports."""
 
 from __future__ import annotations
 
@@ -96,12 +96,14 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""Maps each sentence about one omitted entry to its plural, and to the URL name and filters of a list of them."""
+"""Maps each sentence about one omitted entry to its plural, and to the URL name and filters of a page that lists such
+entries.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Entries omitted for the same reason: a sentence, their names, and the URL of a list of them if there is one.
+    """Entries omitted for the same reason: a sentence, their names, and the URL of a page that lists them, if any.
 
     If the sentence is about a single entry or the whole file, `names` is empty.
     """

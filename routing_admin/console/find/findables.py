@@ -176,9 +176,9 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """Return what to search for in the request log: `key:name` for a known name, else the text if it may be a query.
+    """Return the text with which to search the request log: `key:name` if a known name was typed, else the typed text.
 
-    The typed text may also be the beginning of an id. If none of this applies, the result is empty.
+    Return an empty string if the typed text is neither a name nor a search term nor the possible beginning of an id.
     """
     configuration = state.configuration
     names_by_key = {

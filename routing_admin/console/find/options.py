@@ -114,6 +114,6 @@ def chosen(request: HttpRequest, field: str) -> HttpResponse:
         **({"autofocus": True} if dropped else {}),
     }
     text = "\n".join(line for line in lines if line != dropped)
-    # This event tells the save bar and the stored draft about the new value, as typing does.
+    # This event notifies the save bar and the stored draft of the new value, as typing does.
     change = json.dumps({"change": {"target": f"#{identity}-value"}})
     return HttpResponse(widget.render(name, text, attributes), headers={"HX-Trigger-After-Settle": change})

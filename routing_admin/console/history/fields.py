@@ -74,10 +74,10 @@ FIELD_LABELS: Mapping[str, str | Promise] = {
     f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
     **{f"timeouts.{name}": label for name, label in TIMEOUTS},
 }
-"""Labels that forms give to the last part of these paths. A part without a label is split into words."""
+"""Maps paths to the labels that forms use for their last parts. A part without a label is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Fields that contain those parts of imported files that this version does not know, under their original names."""
+"""Fields that store, under their original names, the parts of imported files that this version does not know."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -215,7 +215,7 @@ MAX_LATER = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
-    """The compared routes, the length of each window, and the revision that ended the later one, or None.
+    """The compared routes, the length of each window, and the revision that ended the later window, or None.
 
     `not_compared` is the number of changed routes beyond `MAX_ROUTES`. `is_sampled` is true if there were more requests
     than were read.
@@ -282,8 +282,8 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # In the result, even part numbers are for windows before the revision and odd ones for windows after it, as
-    # `find_effect` expects.
+    # Parts with even numbers are for windows before the revision, and parts with odd numbers for windows after it.
+    # `find_effect` relies on this.
     for number, route in enumerate(routes):
         parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
         parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))

@@ -53,7 +53,7 @@ ROUTED = ("route", "provider", "service")
 MAX_DIGITS = 18
 """Numbers with up to this many digits fit into a 64-bit column."""
 GROUP_WINDOW = timedelta(minutes=5)
-"""Edits of the capability matrix that follow each other within this time are one line in the list of revisions."""
+"""Consecutive matrix edits by one user are shown as one line if the last was made within this time after the first."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -278,7 +278,8 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        # A redo reverts an undo. The description of the undo would only repeat what the previous toast said.
+        # A redo undoes the undo, so the toast says only "Redone". Naming the change would repeat what the previous
+        # toast said.
         what = describe_undone(placed.row) if placed and not is_redo else ""
         text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
         add_toast(request, text, change.revision, can_redo=not is_redo)
@@ -286,7 +287,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def describe_undone(row: Revision) -> str:
-    """Return a revision's only change as a sentence or, if there are several, its action and their number."""
+    """Return the revision's change as a sentence or, if there are several, the revision's action and their number."""
     if len(row.changes) == 1:
         return words.change_lines(words.stored_changes(row.changes))[0].sentence
     text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))

@@ -142,7 +142,7 @@ def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """Return the translated name of a value's source, or names of catalogue sources joined as a list."""
+    """Return the translated name of a value's source. Names of several catalogue sources are joined as a list."""
     translated = gettext(sources)
     return join_words(sources.split(", ")) if translated == sources else translated
 
@@ -180,7 +180,7 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """Return a sentence that says which price lists contain a price, with the amounts of each if they differ."""
+    """Return a sentence that names the price lists that contain a price, and the amounts of each if they differ."""
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:

@@ -74,7 +74,7 @@ class Matrix:
 class MatrixFilter:
     """A filter for services by words, by provider, and by `show` (`routed` or `unknown`). `extra` lists added columns.
 
-    `provider` is the name of a provider or, if there is none of this name, a part of provider names. `size` is the
+    `provider` is the name of a provider or, if no provider has this name, a substring of provider names. `size` is the
     number of rows per page.
     """
 
@@ -197,8 +197,8 @@ def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, decl
         return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
-    # For a cell that is not stored, the model lacks the capability if the service declares all capabilities. Otherwise,
-    # the value is unknown.
+    # If a capability is not stored, the model lacks it, provided that the service declares all its capabilities.
+    # Otherwise, it is unknown whether the model has it.
     return MatrixCell(side, name, False, (Source.DECLARED if declares_all else Source.UNKNOWN).value)
 
 

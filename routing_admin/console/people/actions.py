@@ -1,7 +1,7 @@
 """Actions on users: invitations, roles, deactivation, passwords, sessions and tokens.
 
 All actions are audited, and none creates a configuration revision. The last administrator who can sign in cannot lose
-the role, which is checked within the transaction.
+the role; this is checked within the transaction.
 """
 
 from __future__ import annotations

@@ -48,7 +48,8 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
-    # The content security policy forbids forms to redirect to other sites, so a page of this site forwards the browser.
+    # The content security policy does not allow forms to redirect to other sites, so a page of this site redirects the
+    # browser instead.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -63,7 +64,7 @@ def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
 
     arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
-        # Other causes are not audited, because anyone who knows the URL can produce them.
+        # Failures with other causes are not audited, because anyone who knows the URL can provoke them.
         if arrival.cause == "failed":
             identities.record_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)

@@ -63,7 +63,7 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     ) -> None:
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
-        # If the state is unknown, the callback does not belong to a sign-in that began on this site: its link is old or
+        # If the state is unknown, the callback does not belong to a sign-in that began on this site: the link is old or
         # forged.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_CallbackResponse(CallbackResult(None, "failed" if knows_attempt else "stale")))

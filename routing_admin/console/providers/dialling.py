@@ -50,7 +50,9 @@ ADVICE: Mapping[str, str | Promise] = {
 
 
 NOT_CALLED = frozenset({Fault.KEY_MISSING, Fault.ORIGIN_REFUSED})
-"""Faults found before anything is sent. If there is an HTTP status, the provider itself reported the fault."""
+"""Faults that are found before anything is sent. If there is an HTTP status, it was the provider that reported the
+fault.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The page that lists providers with keys, uses, requests and states, and can enable or disable many at once."""
+"""The list of providers with their keys, uses, requests and states. Many can be enabled or disabled at once."""
 
 from __future__ import annotations
 

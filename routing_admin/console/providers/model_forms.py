@@ -118,7 +118,7 @@ def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
     ids, lines = list_service_ids(), []
     for index, line in enumerate(line for line in offer.lines if line.use):
         lines.append(replace(line, index=index, error=_find_error(line, ids)))
-        # The models that follow cannot use the same id.
+        # The models after this one cannot use the same id.
         ids.add(line.service_id)
     return lines
 

@@ -54,9 +54,9 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Return whether the provider is ready, so that a successful last connection test is still current.
+        """Return whether the provider is ready, which means that the result of a successful last test still holds.
 
-        If it is not, its state is based on newer information.
+        If it is not ready, its state is based on information that is newer than the test.
         """
         return self.state.is_ready
 
@@ -194,7 +194,7 @@ def list_providers() -> list[ProviderLine]:
 
 
 def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Count the routes and the services that use each provider, by primary key.
+    """Return how many routes, and how many services, use each provider, by the provider's primary key.
 
     This takes two queries.
     """
@@ -237,7 +237,7 @@ MAX_ATTEMPTS = 500
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key that is in cooldown because the provider rejected it, and the error that the provider returned."""
+    """A key that is cooling down because the provider rejected it, and the error that the provider returned."""
 
     provider: str
     key: str

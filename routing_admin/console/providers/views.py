@@ -139,7 +139,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
-        # Each request carries the number of failures in the previous batches.
+        # Each request repeats the names of the providers that failed in the previous batches.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }

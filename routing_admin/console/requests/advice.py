@@ -103,7 +103,7 @@ KEYS_REFUSED = Advice(
 """Advice for a provider with several keys, which names the rejected keys."""
 
 INVALID_REQUEST = Advice(translatable("The request is not valid. The caller must change it."))
-"""Advice for all other error codes: those of requests that the gateway itself rejected as invalid."""
+"""Advice for all other error codes, which mean that the gateway itself rejected the request as invalid."""
 
 
 @dataclass(frozen=True, slots=True)

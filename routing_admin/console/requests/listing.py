@@ -192,6 +192,6 @@ def chosen_columns(stored: str | None) -> tuple[str, ...]:
 
 
 def order_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return those names that are names of columns, in the order of the table."""
+    """Return the given names without those that are not columns, in the order of the table."""
     known = set(names)
     return tuple(column.name for column in COLUMNS if column.name in known)

@@ -379,11 +379,11 @@ def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]
 
 
 MIN_BAR_MS = 1.0
-"""Shorter durations of the gateway's own processing, in milliseconds, get no bar."""
+"""The track for the gateway's own processing is shown if it lasted at least this many milliseconds."""
 
 
 def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
-    # The time between two tries of the same candidate is drawn as waiting time.
+    # The time between two tries of a candidate counts as part of its attempt, not as the gateway's own processing.
     spans = sorted((track.bars[0].start, track.bars[-1].end) for track in tracks if track.bars)
     bars, covered = [], 0.0
     for start, end in [*spans, (total_ms, total_ms)]:

@@ -257,10 +257,10 @@ def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | N
     return None if name is None else CandidateSpec(name, text[len(name) + 1 :].strip()[:200] or None)
 
 
-# A task type may be any text, so those that a URL path cannot contain are encoded.
+# A task type may be any text, so task types that a URL path cannot contain are encoded.
 
 PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
-# A URL with `new` in place of a task type is that of the page for a new route.
+# `routes/new/` is the page for a new route, so a task type with this name must be encoded, too.
 RESERVED_NAMES = frozenset({"new"})
 ESCAPE = "~"
 

@@ -68,7 +68,7 @@ class ListedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedWarning:
-    """A warning about a chain. In the list, only the warning that a route cannot answer has a label."""
+    """A warning about a chain. `label` is empty unless the warning is serious or the route cannot answer."""
 
     tone: str
     icon: str

@@ -136,7 +136,7 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
     planned = _plan(state, route)
     ready = [candidate for candidate in planned if candidate.skip is None]
     skipped = [candidate for candidate in planned if candidate.skip is not None]
-    # Candidates often have a reason in common, for example a missing key.
+    # Candidates are often skipped for the same reason, for example a missing key, so list each reason only once.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
     return RouteStatus(
         task_type=route.task_type,

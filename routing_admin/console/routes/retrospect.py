@@ -57,7 +57,7 @@ MAX_REQUESTS = 2000
 MAX_COUNTED = 20_000
 """Maximum number of requests that are counted. If there are more, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""How many of the default route's newest requests to search for those of a task type that has no route."""
+"""How many of the default route's newest requests to search for requests whose task type has no route of its own."""
 MAX_CALLS = 2000
 """How many of a provider's newest calls to read when computing the share of calls that a model answered."""
 MAX_SHARES = 3

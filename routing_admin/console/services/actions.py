@@ -1,7 +1,7 @@
 """Actions on model services: save, set capabilities, fill them in from the catalogue, record and settle drifts.
 
-A drift is evidence that a model does not read what its service says, or that what it reads has changed. A cell of the
-capability matrix is one capability of a service: its side (input or output) and its name.
+A drift is evidence that a model cannot read something that its service says it can, or that what the model can read has
+changed. A cell of the capability matrix is one capability of a service: its side (input or output) and its name.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def set_sourced_capabilities(
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities as `set_capabilities` does, but with several sources."""
+    """Set capabilities as `set_capabilities` does, but with a separate source for each group of capabilities."""
     # The column in the audit log holds 300 characters, so the names are truncated below.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
@@ -287,7 +287,7 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# An administrator decides what follows from a drift.
+# Recording a drift changes no capability. An administrator decides whether to change the service or dismiss the drift.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:

@@ -59,9 +59,10 @@ class ProbeResult:
 
 
 def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
-    """Send files that contain a word to the model, store transcripts, and record proved values as one revision.
+    """Send files that each contain a word to the model, store transcripts, and record proved values as one revision.
 
-    Declared capabilities do not change. If the model does not read what is declared, this is recorded as a drift.
+    Declared capabilities do not change. If the model cannot read something that is declared, this is recorded as a
+    drift.
     """
     provider = row.provider
     # All calls are made before anything is written, because a transaction must not wait for a model. If the model does
@@ -93,7 +94,7 @@ def _record(
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
     contradicted = tuple(sorted(name for name in declared if answers[name] != known_values.get(name, False)))
     settle_doubts(row, [name for name in answers if name not in contradicted])
-    # A drift is recorded only if the model reads less than declared.
+    # A drift is recorded only if the model can read less than declared.
     for name in contradicted:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)

@@ -1,7 +1,7 @@
 """Queries for model services and their agents, for drifts and transcripts, and for the cost of a nightly probe.
 
-A drift is evidence that a model does not read what its service says, or that what it reads has changed. Pages show it
-as a sentence.
+A drift is evidence that a model cannot read something that its service says it can, or that what the model can read has
+changed. Pages show it as a sentence.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# A drift is evidence that a model does not read what its service says, or that what it reads has changed.
+# A drift is evidence that a model cannot read something that its service says it can, or that what the model can read
+# has changed.
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
 }
 """Maps a number of days to the length of the period and of its buckets.
 
-None has more than 31 buckets, so that each is easy to point at.
+No period has more than 31 buckets, so that each bucket is easy to point at.
 """
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
