@@ -32,7 +32,7 @@ class CallOutcome:
     status: int | None = None
 
     def alert_subject(self, kind: AlertKind) -> str:
-        """Return the subject of an alert of this kind, which is the model, the provider or one of its keys."""
+        """Return the subject of an alert of this kind: the model, the provider or one of its keys."""
         if kind is AlertKind.RETIRED_MODEL:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
@@ -55,14 +55,14 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Conditions that the latest outcomes show, and conditions that they resolve, each with the time of the outcome."""
+    """The alert conditions that the latest outcomes show, and those that they resolve, each with the outcome's time."""
 
     conditions: tuple[tuple[Condition, datetime], ...]
     resolved: Mapping[tuple[AlertKind, str], datetime]
 
 
 def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
-    """Return the conditions that the latest outcome of each subject shows or resolves.
+    """Return the alert conditions that each subject's latest outcome shows or resolves.
 
     A success resolves all conditions of its subject.
     """

@@ -20,9 +20,9 @@ from routing_admin.platform.server.metrics import CALL_LABELS, OTHER, MetricFami
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
-# Callers can make up names, so metrics and totals count only configured routes and models under their names, and all
-# others together. The names come from the newest configuration, so a model that has just been added is immediately
-# counted under its name.
+# Callers can make up names, so in metrics and totals only configured routes and models have their own names, and all
+# others are counted together. The names are read from the newest configuration, so a model that has just been added is
+# immediately counted under its name.
 
 
 class CountedNames:

@@ -36,8 +36,9 @@ class UnansweredCall:
 class DrillResult:
     """How many calls a fire drill affected, how many of them each provider answered, and how many got no answer.
 
-    `others` is the number of calls that callers cancelled or that were rejected for their content. `delay_ms` is the
-    median answer time minus the provider's own median in the hour before, None if either is unknown.
+    `others` is the number of calls that callers cancelled or that were rejected for their content. `delay_ms` is by how
+    much the median answer time exceeds the provider's own median in the hour before the drill, or None if either is
+    unknown.
     """
 
     met: int = 0

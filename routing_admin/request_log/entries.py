@@ -175,7 +175,7 @@ TOKEN_DETAILS: Mapping[str, str] = {
     "webSearchRequests": "web_search_requests",
     "webFetchRequests": "web_fetch_requests",
 }
-"""Maps names in the log and the API to the `Usage` fields with token details and with counts of web tool calls."""
+"""Maps names in the log and the API to the fields of `Usage` that contain token details or counts of web tool calls."""
 
 _read_details = attrgetter(*TOKEN_DETAILS.values())
 
@@ -354,7 +354,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# The remaining functions find files that models refused although they are configured to read them.
+# The remaining functions find files that models refused although the models are configured to read such files.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 

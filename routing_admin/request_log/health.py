@@ -25,7 +25,7 @@ from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_s
 BARS = DAY_HOURS + 1
 """Number of clock hours that a window of 24 hours overlaps, including the current hour."""
 BUCKETS = 12
-"""A provider's health is shown for an hour in this many buckets of five minutes."""
+"""Number of buckets, of five minutes each, in which a provider's calls of the last hour are counted."""
 
 MAX_SAMPLES = 5000
 """Maximum number of attempts to read from the last hour, starting with the newest."""
@@ -34,7 +34,7 @@ SLOW_MS = 10_000.0
 """A provider counts as slow if its median time to first content exceeds this number of milliseconds."""
 
 FAILED_AFTER = 3
-"""A provider counts as failed if this many calls in a row failed, or all calls if there were fewer."""
+"""A provider counts as failed if its newest calls, up to this many, all failed."""
 FAILED = ("down", "rejected", "failing")
 """How a provider can fail: it does not respond, it refuses the key, or it returns errors."""
 

@@ -37,8 +37,8 @@ Rows = Sequence[Row]
 def write(entries: Iterable[Entry]) -> None:
     """Write entries in one transaction.
 
-    An entry whose id is already in the log gets a random suffix, so nothing is overwritten. If a database error is
-    raised, no entry has been written.
+    If an entry's id is already in the log, a random suffix is appended to the id, so nothing is overwritten. If a
+    database error is raised, no entry has been written.
     """
     write_rows(build_rows(entries))
 

@@ -74,7 +74,10 @@ class Turn:
 
     @classmethod
     def of(cls, items: Sequence[Any], before: Sequence[str] = (), new: int | None = None) -> Turn | None:
-        """Return the turn for an input whose last `new` items are new, or None if the turn is too large."""
+        """Return the turn for an input whose last `new` items are new, by default all.
+
+        Return None if the turn is too large or cannot be encoded as JSON.
+        """
         is_long = len(before) >= MAX_TURNS
         try:
             data = orjson.dumps(items if is_long or new is None else items[len(items) - new :])
@@ -149,7 +152,7 @@ class KeptAnswers:
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
         """Return what is stored for an agent under each of these names (see `Key`).
 
-        Raise `KeptTooLargeError` and database errors.
+        Raise `KeptTooLargeError` if it exceeds `max_bytes`. Database errors propagate.
         """
         requested, now = set(keys), datetime.now(UTC)
         with self._lock:

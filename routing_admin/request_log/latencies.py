@@ -28,7 +28,7 @@ class Latency(StrEnum):
 Histogram = Counter[int]
 """Maps the lower end of each bucket in milliseconds to the number of requests in the bucket."""
 LAST_BUCKET = 100_000_000
-"""Lower end of the last bucket, which contains all times of more than a day."""
+"""Lower end of the last bucket, about 28 hours. This bucket contains all longer times."""
 
 
 class _Truncated(Func):

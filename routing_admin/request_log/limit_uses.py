@@ -33,8 +33,8 @@ PREFIXES = {
 class LimitUse:
     """The use of one limit: `used` of `limit`, and the time of its reset, None for a limit on concurrent calls.
 
-    Money is in billionths of `currency`, which is empty for everything else. `uncounted` is the number of calls since
-    the last reset that a money budget allowed although their price was unknown.
+    Money is in billionths of `currency`, which is empty for other limits. `uncounted` is the number of calls since the
+    last reset that a money budget allowed although their cost in `currency` was unknown.
     """
 
     meter: Meter
@@ -91,9 +91,10 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
 def count_uncounted(
     limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
 ) -> Mapping[tuple[str, Meter], int]:
-    """Return how many calls money budgets allowed without counting them in the current window, by holder and limit.
+    """Return the number of calls in the current window whose cost is missing from a money budget, by holder and limit.
 
-    This takes one query for each type of holder with a money budget that allows such calls.
+    The budget allowed these calls although they have no price, or no exchange rate into the budget's currency. This
+    takes one query for each type of holder with a money budget that allows such calls.
     """
     allowing = {
         holder: holder_limits

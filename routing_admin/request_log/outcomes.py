@@ -88,7 +88,7 @@ def digest_parts(*parts: str) -> str:
 def claim_key(
     digest: str, fingerprint: str, request_id: str, now: datetime | None = None
 ) -> Claim | StoredOutcome | ConflictingCall:
-    """Return the right to answer the call, or else the outcome of the call that holds the key, or why they conflict.
+    """Claim the key and return the claim. If another call holds the key, return its stored outcome or the conflict.
 
     Database errors propagate.
     """

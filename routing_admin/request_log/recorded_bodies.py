@@ -27,7 +27,7 @@ from capabilities.core.wire import Answer
 BODY_BYTES = 256 * 1024
 """Maximum number of bytes of a request's text to store; newer messages have priority."""
 MESSAGE_COST = 200
-"""How many bytes each message and each part uses up in addition to its text."""
+"""Number of bytes of the budget that each message and each part uses in addition to its text."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class ByteBudget:
 def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
     """Return the canonical request as JSON, with the answer under `answer`, cut to the maximum size.
 
-    The result must still be passed to `clean_body`, which removes keys.
+    The result must still be passed to `clean_body`, which removes API keys and base64 data.
     """
     space = ByteBudget()
     answered = {"answer": _answer(answer, space)} if answer else {}
@@ -68,7 +68,7 @@ def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, An
 
 
 def clean_body(body: Any) -> Any:
-    """Return the body without keys and base64.
+    """Return the body without API keys and base64 data.
 
     Call this in a thread, because the search for keys takes too long for the event loop.
     """

@@ -10,7 +10,10 @@ from routing_admin.request_log.usage_sums import forget_rollups
 
 
 def remove_requests(surface: str, project: str) -> None:
-    """Remove a surface's requests and a project's usage totals; only these requests may have the project as a label."""
+    """Remove all requests of a surface, and all usage totals of a project.
+
+    No other requests may have this project as a label, because their usage would be removed from the totals, too.
+    """
     requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
     with transaction.atomic(using=LOGS):
         AttemptLog.objects.filter(request__in=requests).delete()

@@ -66,10 +66,10 @@ def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetim
 
 
 def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
-    """Split the range from `start` until before `stop` into days and hours with usage totals, and the rest.
+    """Split the range from `start` to `stop` (exclusive) into days and hours with usage totals, and the rest.
 
     If `stop` is None, the range ends in the future, because other processes' clocks may be ahead. A range of more than
-    two days, or a range that begins before the hourly totals, is split into days, with hours at its ends. `select`
+    two days, or one that begins before the oldest hourly totals, is split into days, with hours at its ends. `select`
     returns those of the given days or hours whose totals can be used, by default all.
     """
     has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)

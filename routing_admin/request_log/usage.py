@@ -93,7 +93,7 @@ class Counts:
 class UsageReport:
     """Usage in a period: the total, the groups, largest first, and the series by hour or day.
 
-    The report covers whole hours, or whole days in the installation's time zone, from `since` until before `until`.
+    The report covers whole hours, or whole days in the installation's time zone, from `since` to `until` (exclusive).
     """
 
     since: datetime
@@ -116,9 +116,9 @@ class SummedTimes:
 
 
 def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: bool = False) -> SummedTimes:
-    """Return the hours or days with usage totals, since a time and in the period `before` it, with two queries.
+    """Return the hours or days with usage totals, beginning at a time or, with `before`, this much earlier.
 
-    A roll-up is grouped by a single column, so a filtered report cannot use roll-ups.
+    A roll-up is grouped by a single column, so a filtered report cannot use roll-ups. This takes two queries.
     """
     span, start = _choose_span(since)
     starts = list_starts(span, moved(start, -before))

@@ -48,11 +48,13 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""Query for the start times of all hours or days that have usage totals; it finds each with a single index lookup."""
+"""Query for the start times of all hours or days since a time that have usage totals; it finds each with a single index
+lookup.
+"""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return the start times of the hours or days that have usage totals, in ascending order."""
+    """Return the start times, since the given time, of the hours or days that have usage totals, in ascending order."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])

@@ -32,14 +32,14 @@ MAX_USERS = 1000
 MAX_TEAMS = 200
 """Maximum number of pairs of team and project that get totals of their own per agent and day."""
 DAYS = 3
-"""How many days' labels are cached: more than one, because the journal may write requests late."""
+"""Number of days for which labels are cached. It is more than one, because the journal may write requests late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
 
 @dataclass(slots=True)
 class _Names:
-    """The labels of one agent on one day: sets of team, project and user, and the pairs of team and project in them."""
+    """The labels of one agent on one day: triples of team, project and user, and the pairs of team and project."""
 
     whole: set[LabelNames]
     pairs: set[tuple[str, str]] = field(default_factory=set)
