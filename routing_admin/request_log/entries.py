@@ -381,8 +381,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    # If the attempt failed, the refused files are those that need the capability that the provider named, or all files
-    # whose content was sent if it named none. If the attempt continued, they are the files that were then replaced
+    # If the attempt failed, the refused files are those that need the capability that the provider named or, if it
+    # named none, all files whose content was sent. If the attempt went on, they are the files that were then replaced
     # by descriptions.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:

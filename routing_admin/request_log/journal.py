@@ -193,7 +193,7 @@ class Journal:
     def _store(
         self, rows: Rows, write: Callable[[Rows], None], write_again: Callable[[Rows], None] = write_missing
     ) -> None:
-        """Write rows. A batch with a rejected value is halved until a single row is left, which is then repaired.
+        """Write rows. If a value is rejected, halve the batch until only its row is left, and repair that row.
 
         Errors that are not due to a row's values are raised; the next attempt skips rows that have already been
         written.

@@ -1,4 +1,6 @@
-"""Store answers to which `item_reference` and `previous_response_id` may refer, per agent and for all processes.
+"""Store answers to which later requests may refer with `item_reference` and `previous_response_id`.
+
+Each agent can refer only to its own answers, and all processes read the same stored answers.
 
 The items of an answer are in one row, under the key that their ids contain. Each item with another id, such as an item
 of OpenAI's own tools, has an additional row. A further row contains the answer's input: only the items of its own

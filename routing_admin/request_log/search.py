@@ -58,7 +58,10 @@ Appended to a prefix, it ends the range of ids with that prefix.
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
-    """A page of requests, newest first, with the cursors of the neighbouring pages, empty if there are none."""
+    """A page of requests, newest first.
+
+    `newer` and `older` are the cursors of the neighbouring pages, or empty if there are none.
+    """
 
     rows: tuple[RequestLog, ...]
     newer: str = ""

@@ -74,7 +74,7 @@ def is_summed(search: Search) -> bool:
     keys = {key for key, _value in search.values}
     if search.text or keys - TIMES - set(SUMMED_TERMS):
         return False
-    # All routes that are not configured have one usage total, which cannot tell them apart.
+    # All routes that are not configured share one usage total, which cannot be divided by route.
     task = search.get("task")
     return not task or current_names(OTHERS).route(task) == task
 

@@ -99,7 +99,7 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
 
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each removed route or service that is still used by run-time agents or aliases."""
+    """Yield a problem for each removed route or service that aliases, or agents created at run time, still use."""
     # Agents that administrators created are part of the configuration and therefore validated with it.
     runtime_agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():

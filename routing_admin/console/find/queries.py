@@ -32,5 +32,5 @@ def find_keys(prefix: str) -> list[AgentKey]:
 
 
 def find_people(part: str) -> list[User]:
-    # No index supports this filter, but an installation has only as many users as the organization has people.
+    # No index supports this filter, but an installation has so few users that all of them can be searched.
     return list(User.objects.filter(username__icontains=part).order_by("username")[:MAX_FOUND])

@@ -171,7 +171,7 @@ class AuditLine:
 
 
 def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    """Group audit events: successive sign-ins of a user from one IP address together, each other event on its own."""
+    """Group successive sign-ins of a user from one IP address. Each other audit event is a group of its own."""
     for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
         if key[0] in SIGN_INS:
             yield list(group)

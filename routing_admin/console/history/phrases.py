@@ -304,7 +304,7 @@ def _chain(candidates: Iterable[Any]) -> str:
 def value_text(field: str, value: Any) -> str:
     """Return a field's value as text.
 
-    Arrows join a chain, commas join a list, a boolean is yes or no, and any other value is short JSON.
+    A chain is joined with arrows and a list with commas. A boolean is yes or no, and any other value is short JSON.
     """
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)

@@ -360,6 +360,6 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
 
 
 def _percent(share: float) -> str:
-    # Percentages below 10 have a decimal, so that 0.4 % is not shown as 0 %.
+    # Percentages below 10 are shown with one decimal place, so that 0.4 % is not shown as 0 %.
     percent = 100 * share
     return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"

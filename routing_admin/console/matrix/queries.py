@@ -171,7 +171,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return (provider, model, capability) for each undismissed piece of evidence that a model lacks a capability.
+    """Return (provider, model, capability) for all evidence, unless dismissed, that a model lacks a capability.
 
     This takes one query.
     """

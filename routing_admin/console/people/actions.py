@@ -144,7 +144,7 @@ def is_invited(user: User) -> bool:
 
 
 def check_can_step_down(user: User) -> None:
-    """Raise `InUseError` if no other administrator can sign in."""
+    """Raise `InUseError` if the user is the only administrator who can sign in."""
     if not can_administrate(user):
         return
     others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)

@@ -117,7 +117,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """The form for a new password, typed twice, and for the old password, which is throttled as at sign-in."""
+    """The form for changing a password. Checks of the old password are throttled as at sign-in."""
 
     new_password1, new_password2 = new_password_fields()
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class CallbackResult:
     """The result of an identity provider's callback: an identity, or a failure.
 
-    `notes` are those that `find_provider_address` received before the sign-in. The `cause` of a failure is
+    `notes` are those that were passed to `find_provider_address` before the sign-in. The `cause` of a failure is
     `cancelled`, `stale` or `failed`.
     """
 

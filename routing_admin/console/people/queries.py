@@ -84,7 +84,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
     """
     sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
-    # The last uses of sessions are written in batches, so the newest are still in memory.
+    # The times at which sessions were last used are written in batches, so the newest are still in memory.
     unsaved, own_digest = session_activity().waiting(), digest_session(own_key) if own_key else ""
     lines = []
     for digest, session in sessions.items():

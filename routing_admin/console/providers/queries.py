@@ -249,9 +249,9 @@ class KeyRefusal:
 class KeyHealth:
     """A provider's key: its source, its cooldown in this process, and its last use according to the log.
 
-    `rests_until` is the end of the cooldown, or None. `rest` is the fault that caused the cooldown, and `refusal` the
-    fault with which the provider last rejected the key. Only the provider's newest attempts are searched for the last
-    use.
+    `rests_until` is the end of the cooldown, or None, and `rest` is the error that caused it. `refusal` is the error
+    with which the provider last rejected the key. The last use and the last rejection are searched for only among the
+    provider's newest attempts.
     """
 
     name: str

@@ -52,7 +52,7 @@ SKIPS: Mapping[str, Text] = {
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
-"""Explanations of outcomes that are not errors."""
+"""Explanations of outcomes that are not errors of a provider."""
 
 SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.MISSING: gettext_lazy("skipped: provider deleted"),

@@ -183,7 +183,8 @@ def _bucket_url(search: Search, since: datetime, until: datetime | None) -> str:
 
 
 def _outcome_url(search: Search, outcome: Outcome) -> str:
-    # The search `status:ok` would also match requests that were answered after a fallback.
+    # Answers of the first candidate have no link: the search `status:ok` would also match requests that were answered
+    # after a fallback.
     if outcome is Outcome.ANSWERED or search.get("status") == outcome.value:
         return ""
     return _search_url(search.having("status", outcome.value))

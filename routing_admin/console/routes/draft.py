@@ -209,6 +209,7 @@ def read_action(data: QueryDict) -> EditorAction:
         return EditorAction("remove", _text(data, "remove"))
     verb = _text(data, "act") or "check"
     # Pressing Enter in the field for a new candidate submits the form's first button, which only validates the form.
+    # Treat this as a press of the button that adds the candidate.
     return EditorAction("add" if verb == "check" and _text(data, "pick").strip() else verb)
 
 

@@ -90,7 +90,7 @@ class AnswerShare:
 class DraftPast:
     """A draft compared with past requests.
 
-    `shares` maps models whose outcome is unknown to the share of calls that they answered.
+    `shares` maps each model whose outcome is unknown to the share of its recent calls that it answered.
     """
 
     past: RoutePast

@@ -130,8 +130,8 @@ def store_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFindin
                 "model": row.model,
                 "capability": finding.probe.capability,
             }
-            # The transcript of a decided probe replaces all earlier transcripts for the capability. That of an unclear
-            # probe replaces only an unclear one.
+            # The transcript of a decided probe replaces all earlier transcripts for the capability. An unclear probe's
+            # transcript replaces only the transcript of an earlier unclear probe.
             decided = is_decided(finding)
             if decided:
                 ProbeTranscript.objects.filter(**lookup, decided=False).delete()

@@ -201,7 +201,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     """
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # If a capability has two transcripts, the newer one is used, because it is last here.
+    # If a capability has two transcripts, the newer one is last here and is therefore used.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }

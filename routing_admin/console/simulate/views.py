@@ -100,7 +100,7 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
 def scripted_outcome(attempt: AttemptLog) -> str:
     """Return the scripted outcome closest to an attempt's: one with the same fault, else with the same status.
 
-    Otherwise, return an answer or, for a failure, status 503.
+    If there is none, return 200 for an answer or a skipped candidate, and 503 for any other failure.
     """
     # The order is reversed so that of several outcomes with the same fault, the first one is used.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}

@@ -36,7 +36,7 @@ def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, A
 
 
 def delete_budget(actor: Actor, label: str) -> AuditedAction:
-    """Delete a budget. Calls by its team, project or end users are no longer counted."""
+    """Delete a budget. It no longer limits or counts the calls of its team, project or end users."""
     with ledger.change(actor, AuditedAction("budget.delete", "budget", label)) as act:
         LabelBudget.objects.filter(label=label).delete()
     return act
