@@ -99,8 +99,8 @@ def build_entry(
 ) -> Entry:
     """Return the log entry for a request, without its text or its files' bytes.
 
-    `prepared` is what was sent to each candidate. `chat` is the canonical request, of which digests are kept if files
-    were sent.
+    `prepared` is what was sent to each candidate. `chat` is the canonical request; if files were sent, the entry
+    contains digests of it.
     """
     sent = (
         {at: sent_files(request.deliveries) for at, request in prepared.items() if request.deliveries}

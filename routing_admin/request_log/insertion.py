@@ -135,9 +135,9 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""How many rows a statement may insert; the largest number that fits is used, and one statement inserts the rest.
+"""Numbers of rows per statement: the largest that fits is used, and a last statement inserts the remaining rows.
 
-During each statement, another thread may take the GIL, for which the writer then has to wait. With one row per
+While a statement runs, another thread may take the GIL, and the writer then has to wait for it. With one row per
 statement, a busy process would write only a few hundred rows per second.
 """
 

@@ -114,7 +114,7 @@ class RequestRecorder:
 def failure_facts(error: Exception) -> dict[str, Any]:
     """Return the facts about a request that ended with an internal error.
 
-    The status is 503 if the database or the artifact store is unavailable, or else 500.
+    The status is 503 if the database or the artifact store is unavailable, and 500 otherwise.
     """
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}

@@ -58,7 +58,7 @@ def _sent_file(delivery: PartDelivery, file: FilePart) -> SentFile:
 
 
 def delivery_column(file: SentFile) -> dict[str, Any]:
-    """Return a delivery for storage in its column: the file, the form in which it was sent, and the reason."""
+    """Return a file's delivery as JSON for the log: the file, the form in which it was sent, and the reason."""
     delivery = file.delivery
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {

@@ -1,4 +1,4 @@
-"""Split a time range into hours and days with usage totals, and the rest, which must be read from the log's rows."""
+"""Split a time range into hours and days with usage totals, and ranges that must be read from the log's rows."""
 
 from __future__ import annotations
 

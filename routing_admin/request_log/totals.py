@@ -32,7 +32,7 @@ from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_sums import COUNTS, OTHERS
 
 SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
-"""Maps the search keys for which usage totals exist to their columns."""
+"""Maps the search keys that have usage totals to the totals' columns."""
 TIMES = frozenset({"since", "until"})
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 PARTS = {

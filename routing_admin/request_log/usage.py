@@ -105,7 +105,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class SummedTimes:
-    """The hours or days that have usage totals, and those of them that also have complete roll-ups."""
+    """The hours or days with usage totals, and which of them (`folded`) also have complete roll-ups."""
 
     span: str
     starts: Sequence[datetime]
@@ -203,9 +203,9 @@ UNION ALL SELECT start, NULL, currency, {by_start} FROM ({smallest}) AS rollups 
 """Query for the totals by value, and the totals by hour or day.
 
 It reads roll-ups where they exist, and the rows of all other periods once. Each of the four parts is added up
-separately, so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start
-time may have. The first two parts determine the column types, because PostgreSQL would treat columns that contain only
-NULL as text.
+separately, so that SQLite reads the roll-ups without copying them. A value or a start time may therefore have two rows,
+which Python adds up. The first two parts determine the column types, because PostgreSQL would treat columns that
+contain only NULL as text.
 """
 
 

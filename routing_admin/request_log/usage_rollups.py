@@ -68,7 +68,7 @@ def as_aware(start: Any) -> datetime:
 
 
 def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
-    """Return those of the given hours or days that have a complete roll-up."""
+    """Return the given hours or days that have a complete roll-up."""
     marks = UsageRollup.objects.filter(span=span, start__in=starts, dimension="", value="")
     return set(marks.values_list("start", flat=True))
 

@@ -70,7 +70,7 @@ class SumLabels:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user in whose totals a request is counted.
+        """Return the team, project and end user under which a request is counted; a name beyond the limits is `OTHERS`.
 
         This takes one query per agent and day.
         """
@@ -123,7 +123,7 @@ MAX_SUM = 2**62
 number.
 """
 CHUNKS = (20, 6, 2, 1)
-"""How many rows of usage totals a statement may write; the largest number that fits is used."""
+"""Numbers of rows of usage totals per statement: the largest that fits is used."""
 HOUR_RETENTION = timedelta(days=7)
 """How long hourly totals are kept; daily totals are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}

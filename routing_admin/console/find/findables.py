@@ -176,9 +176,10 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """Return the text with which to search the request log: `key:name` if a known name was typed, else the typed text.
+    """Return a query for the request log: `key:name` if a known name was typed, else the typed text itself.
 
-    Return an empty string if the typed text is neither a name nor a search term nor the possible beginning of an id.
+    Return an empty string if the text is not a known name, contains no search key, and cannot be the beginning of an
+    id.
     """
     configuration = state.configuration
     names_by_key = {

@@ -151,7 +151,7 @@ def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[st
 
 
 def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the default columns, and those in which one of these services has a capability."""
+    """Return the default columns, and a further column for each other capability that one of these services has."""
     cells = (cell for service in services for cell in service.capabilities.all())
     return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
 

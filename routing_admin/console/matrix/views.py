@@ -126,7 +126,7 @@ def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def matrix_column(request: HttpRequest) -> HttpResponse:
-    """Show the menu of a column, whose actions apply to the services on the current page of the matrix."""
+    """Show a column's menu. Its actions apply to the services on the current page of the matrix."""
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))

@@ -1,4 +1,4 @@
-"""Actions on a provider's page: add, change, remove and test keys, and allow the origin to which a key is sent."""
+"""Actions on a provider's page: add, change, remove and test keys, and allow a key to be sent to an origin."""
 
 from __future__ import annotations
 

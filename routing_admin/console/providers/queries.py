@@ -67,7 +67,7 @@ class ProviderLine:
 
     @property
     def preset(self) -> HostPreset | None:
-        """Return the preset whose host is that of the provider's endpoint."""
+        """Return the preset with the same host as the provider's endpoint."""
         return preset_for_endpoint(self.row.endpoint)
 
 
@@ -147,9 +147,10 @@ def read_evidence(name: str = "") -> Evidence:
 
 
 def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
-    """Map each provider whose used models are all in cooldown to the seconds until the first cooldown ends.
+    """Map each provider that is in cooldown to the number of seconds until its first model can be called again.
 
-    The used models are those in enabled routes or, if there are none, the default model.
+    A provider is in cooldown if all its used models are: those in enabled routes or, if there are none, the default
+    model.
     """
     names = {provider for (provider, _model), _cooling in cooldowns.list_cooling()}
     found: dict[str, float] = {}

@@ -58,7 +58,7 @@ KEY_LABELS: Mapping[str, Text] = {
     "until": gettext_lazy("Until"),
 }
 NAME_KEYS = ("agent", "task", "model", "provider")
-"""Keys of search terms whose values are names in this installation, for which the form shows suggestions."""
+"""Keys of search terms that contain a name in this installation. The form suggests names for them."""
 FORM_LABELS: Mapping[str, Text] = {
     ANY_FILE: gettext_lazy("Any file"),
     **{form: BADGES[badge][2] for form, badge in SHOWN_BADGES.items()},
@@ -125,7 +125,7 @@ def _other_chips(search: Search) -> Iterator[FilterChip]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameField:
-    """A form field for a name, for which suggestions are shown."""
+    """A form field for a name. While the user types, names are suggested."""
 
     key: str
     label: Text

@@ -121,7 +121,7 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log stores only a limited number of file deliveries, and only counts the rest.
+        # The log stores only a limited number of file deliveries per attempt, and the number of further files.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property

@@ -79,7 +79,7 @@ FIELDS: Mapping[str, Text] = {
 
 
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """Return the template context about describing files on these routes, or {} if no policy requires descriptions.
+    """Return the template context about file descriptions on these routes, or {} if no policy requires descriptions.
 
     `describing` is the state of the route `describe`, whose models describe files. `no_describer` is the reason why no
     model does so, and `describe_url` is the page on which this can be changed.

@@ -211,7 +211,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""Maps each way in which a request can end to the CSS class of its bar segment, a tone and a label."""
+"""Maps each possible end of a request to the CSS class of its bar segment, a tone and a label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",

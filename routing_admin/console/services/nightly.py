@@ -22,7 +22,7 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
-"""Hour, in the installation's time zone, from which a night's probes may begin."""
+"""Earliest hour at which a night's probes begin, in the installation's time zone."""
 NIGHTLY_ACTOR = Actor("system", "nightly probe")
 
 

@@ -164,7 +164,7 @@ def describe_service_saving(form: ServiceForm, current: Service) -> dict[str, An
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
-    """Return a difference for each side, input or output, whose switches differ between the form and the stored row."""
+    """Return a difference for each side (input or output) on which the form's switches differ from the stored row."""
     stored = list_cells(current)
     submitted = form.apply_switches(stored)
     found = []
@@ -285,7 +285,7 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> list[MatrixCell]:
-    """Return the cells whose stored value differs from the value on which the catalogue's sources agree."""
+    """Return the cells whose stored value differs from what the catalogue's sources agree on."""
     stored_values = {(square.side, square.name): square.on for square in stored}
     return [
         MatrixCell(*cell, on, source.value)

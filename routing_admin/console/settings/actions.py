@@ -45,7 +45,7 @@ def set_default_language(actor: Actor, code: str) -> AuditedAction:
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
-    """Set the content policy for models whose route and service have none. An empty value means no policy.
+    """Set the default content policy, which applies if route and service have none. An empty value means no policy.
 
     Raise `InvalidError` for a policy that is not in `POLICY_WORDS`.
     """
@@ -64,7 +64,7 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
-    """Set the default form in which models get web pages. An empty value means the program's default.
+    """Set the form in which models get web pages by default. An empty value means the program's default.
 
     The values of a route or service take precedence. Raise `InvalidError` for a value that is not in `HTML_FORMS`.
     """

@@ -105,7 +105,7 @@ class SettingRow:
 
 
 def values_in_force() -> dict[str, list[SettingRow]]:
-    """Return all settings in the order of routing_admin/environment.py: those that are set, and those with defaults."""
+    """Return the settings that are set and those with defaults, both in the order of routing_admin/environment.py."""
     rows = setting_rows(os.environ, read_dotenv(env_file(settings.DATA_DIR)), settings.DATA_DIR)
     return {
         "explicit": [row for row in rows if row.source != DEFAULT],

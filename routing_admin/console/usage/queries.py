@@ -47,7 +47,7 @@ class BudgetLine:
 
 
 def list_budgets() -> list[BudgetLine]:
-    """Return all budgets, including the usage of those of teams and projects. This takes two queries."""
+    """Return all budgets, and how much of each team's and project's budget is used. This takes two queries."""
     lines = [_build_line(row) for row in LabelBudget.objects.all()]
     shared_limits = {
         label_holder_id(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
