@@ -88,7 +88,8 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     """Return the volume between two times, with at most twelve queries."""
     if by_minute or search.get("status") not in SUMMED_STATUSES or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
-    # The totals of the log's oldest hour or day are complete, unless the search begins within it.
+    # The totals of the log's oldest hour or day are complete, even if some of its rows have been removed. Use them,
+    # unless the search begins within that hour or day.
     since = moment(search.get("since"), now) if search.get("since") else None
     is_oldest = since is None or since < start
     first = period_start(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start

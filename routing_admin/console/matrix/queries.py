@@ -206,7 +206,7 @@ def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
     """Return what each catalogue source says about a contested cell, or None if they agree."""
     if cell.source != Source.CONTESTED:
         return None
-    # The sources may have reached agreement since the cell was filled in.
+    # The sources may agree now, although they did not when the cell was filled in.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 

@@ -73,7 +73,7 @@ def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
-        # Several delivered files may use the description from a single call.
+        # Several files may use the description from a single call, so yield each call only once.
         if not call or call["requestId"] in seen:
             continue
         seen.add(call["requestId"])

@@ -160,7 +160,7 @@ def _summarize(search: Search, now: datetime) -> dict[str, Any]:
     return {
         "totals": describe_totals(sum_matches(search, now), search),
         "range_name": dict(RANGES).get(search.get("since"), ""),
-        # The last bucket is incomplete, so it would look like a drop.
+        # Omit the last bucket: it is incomplete, so it would look like a drop.
         "heights": heights[:-1],
         "label": chart.label if chart else "",
     }

@@ -88,7 +88,7 @@ class Draft:
             matches = stored.get((card.provider, card.model))
             current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # A page without this field keeps the stored value.
+            # If the page did not post this field, keep the stored value.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 current,

@@ -294,7 +294,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
     """Store new evidence about a model, which replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift remains hidden for a week, even if the model shows it again during that week.
+    # A dismissed drift remains hidden for a week, even if the same evidence is found again during that week.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}

@@ -136,7 +136,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
-    # A placeholder has a kind and a size but no content.
+    # A placeholder has a kind and a size but no content, so it cannot be sent.
     if panel.placeholders:
         panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
