@@ -49,7 +49,7 @@ class _LoadedDemo:
     rows: Rows
     until: float
     environment: Mapping[str, str]
-    """The environment variables, in which a snapshot looks for providers' keys."""
+    """The environment variables from which the snapshot read providers' keys."""
     snapshot: Snapshot
 
 
@@ -95,8 +95,8 @@ def _read_rows(tables: Iterable[str]) -> Rows:
 
 
 def _insert(rows_of_tables: Rows) -> None:
-    # Use one transaction, because rows refer to rows of tables that are filled later. On PostgreSQL, the sequences have
-    # passed the copied ids, since a rollback does not set them back.
+    # Use one transaction, because rows refer to rows of tables that are filled later. On PostgreSQL, the sequences are
+    # already past the copied ids, since a rollback does not reset them.
     with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in rows_of_tables.items():
             marks = ", ".join(["%s"] * len(rows[0]))
@@ -138,7 +138,7 @@ def create_token(owner: Any, *scopes: str, name: str = "deploy") -> str:
 
 
 def join_pieces(answer: Any) -> Any:
-    """Join a response's streamed JSON into one body, and return the response."""
+    """Return a copy of the streamed JSON response with its chunks joined into one body."""
     joined: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
     joined.json = lambda: json.loads(joined.content)
     return joined

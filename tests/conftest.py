@@ -38,14 +38,14 @@ FAST = {
     *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
     *("test_plurals.py", "test_readme.py"),
 }
-"""Folders and files below tests/ of which `--fast` runs every test: repository checks and the cores.
+"""Folders and files below tests/ in which `--fast` runs every test: repository checks and tests of `core` packages.
 
 Elsewhere, it runs only tests marked `smoke`.
 """
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
 """Fixtures that are too slow for `--fast`.
 
-Even in the folders of `FAST`, it runs tests with them only if marked `smoke`.
+Even in the folders of `FAST`, tests that use these fixtures run only if they are marked `smoke`.
 """
 
 

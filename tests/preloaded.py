@@ -1,9 +1,9 @@
 """Start Python programs in processes that have already imported libraries and cores, which halves the CPU time of a
 start.
 
-A helper process imports once what reads neither settings nor the environment, and is forked for each program. The
+A helper process imports modules that read neither settings nor the environment, and is forked for each program. The
 program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of
-the process that runs the tests. Another helper process imports the readers of files, and is forked for each extraction.
+the process that runs the tests. Another helper process imports the file readers, and is forked for each extraction.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PACKAGES = (
     *("routing_admin.console.base.tags.charting", "routing_admin.console.base.tags.drawing"),
     *("routing_admin.gateway.http", "routing_admin.platform.server.http_protocol"),
 )
-"""Modules and packages that can be imported without settings, and therefore depend on none."""
+"""Modules and packages that can be imported without settings, and therefore do not depend on their values."""
 READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
 """Prefixes of environment variables that take effect only when an interpreter starts."""
 READERS = ROOT / "artifacts" / "extract" / "__main__.py"
@@ -54,8 +54,7 @@ class ForkedProcess(subprocess.Popen[Any]):
     Interpreter options are not supported.
     """
 
-    # `Popen` passes these parameters by position. The omitted ones are for options that `start_program` does not
-    # accept.
+    # `Popen` passes these parameters by position. Those not used here are not needed by the callers.
     def _execute_child(self, args: Any, *options: Any) -> None:
         environment, ends = options[5], options[9:15]
         stdin, _, _, stdout, _, stderr = ends
@@ -79,7 +78,7 @@ def start_reader(*arguments: str, stdin: int) -> subprocess.Popen[bytes]:
 def start_program(command: Sequence[str], env: Mapping[str, str] | None = None, **files: Any) -> subprocess.Popen[Any]:
     """Start a command in this checkout, forked from the helper process if it runs this Python.
 
-    `files` are options of `Popen`.
+    `files` are further options of `Popen`, such as `stdout`.
     """
     is_python = command[0] == sys.executable and can_run(command[1]) and (env is None or can_fork(env))
     return (ForkedProcess if is_python else subprocess.Popen)(command, cwd=ROOT, env=env, **files)

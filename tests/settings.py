@@ -8,8 +8,8 @@ from pathlib import Path
 
 SHARED_MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 if "TMPDIR" not in os.environ and SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
-    # The tests commit and store files tens of thousands of times, each of which would wait for a disk but not for
-    # memory.
+    # The tests write to databases and files tens of thousands of times. A disk would make each write wait, whereas
+    # memory does not.
     os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
 
 DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")

@@ -1,4 +1,4 @@
-"""Alerts about outages. During a database outage, they are sent from a file; afterwards, the database stores them."""
+"""Alerts about outages. During a database outage, a file stores them until the database can store them again."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_webhook_that_fails_three_times_raises_an_alert_until_a_delivery_succeed
     ],
 )
 def test_job_is_overdue_after_twice_its_interval(days_ago, overdue):
-    """A job that never ran is not overdue. Two runs within a few hours count as one."""
+    """A job that never ran is not overdue. Runs in quick succession count as one."""
     runs = [NOON - days * DAY for days in days_ago]
     assert is_overdue(runs, NOON) is overdue
     assert is_overdue([run - delay for run in runs for delay in (timedelta(0), MINUTE)], NOON) is overdue

@@ -1,4 +1,4 @@
-"""Alerts are sent to chats over real sockets: all kinds and message formats, with signatures, without secrets."""
+"""Alerts of every kind are sent to chats over real sockets, in every message format, signed and without secrets."""
 
 from __future__ import annotations
 

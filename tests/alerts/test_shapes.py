@@ -13,7 +13,7 @@ from tests.engines.webhook import hmac_signature
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
-# The time includes milliseconds, because DingTalk signs them.
+# The time has a fraction of a second, because DingTalk's signature includes the milliseconds.
 NOW = 1_763_800_000.25
 
 

@@ -1,4 +1,4 @@
-"""From a backup made under load, a destroyed installation is restored to its state at the time of the backup."""
+"""A backup made under load restores a destroyed installation to its state at the time of the backup."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def numeric_forms(address: str) -> Iterator[str]:
 
 
 def ipv6_forms(address: str) -> Iterator[str]:
-    """Yield IPv6 addresses that reach an IPv4 address: mapped, compatible, translated, tunnelled or by NAT64."""
+    """Yield IPv6 addresses that reach an IPv4 address: mapped, compatible, translated, NAT64 and tunnelled ones."""
     number = int(ipaddress.IPv4Address(address))
     low, inverted = f"{number >> 16:x}:{number & 0xFFFF:x}", f"{~number >> 16 & 0xFFFF:x}:{~number & 0xFFFF:x}"
     yield from (f"::ffff:{address}", f"::ffff:{low}", f"::FFFF:{low}", f"0:0:0:0:0:ffff:{low}")
@@ -40,7 +40,7 @@ PLAIN_IPV6 = (
     *("::1", "0:0:0:0:0:0:0:1", "::", "::0001", "fe80::1", "febf::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
     *("ff0e::1", "2001:db8::1", "3fff::1", "100::1", "100:0:0:1::1", "5f00::1", "2001:10::1"),
 )
-"""Loopback, link-local, private, multicast and documentation addresses, and that of a cloud's metadata service."""
+"""Loopback, link-local, private, multicast and documentation addresses, and a cloud metadata service's address."""
 
 
 def look_alikes(address: str) -> Iterator[str]:

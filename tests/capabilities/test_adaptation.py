@@ -1,4 +1,4 @@
-"""Adaptation: each candidate gets its own version of a request. Nothing is lost or passed on to another candidate."""
+"""Adaptation: each candidate gets its own version of the original request, and no content is lost silently."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_moved_files_without_name_and_id_are_numbered() -> None:
 
 
 def test_media_from_get_artifact_is_introduced_by_its_file_name() -> None:
-    """Only parts with the flag `introduced` follow a line with their file's name."""
+    """A line with the file's name precedes only those parts that have the flag `introduced`."""
     parts = adapted(make_chat(replace(PNG, introduced=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -185,7 +185,7 @@ def test_media_from_get_artifact_is_introduced_by_its_file_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
-    """The artifact is named, whether the file is already known to be unreadable or this is noticed while reading it."""
+    """The description contains the artifact reference, even if the file turns out to be unreadable only when read."""
     delivery = adapted(make_chat(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")
@@ -444,7 +444,7 @@ def test_adapted_text_never_contains_base64_of_file_bytes(chat: ChatRequest, can
     all_text = "\n".join(texts)
     for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
-        # Base64 encodes three bytes at a time, so the characters are the same only at these offsets.
+        # Base64 encodes groups of three bytes, so a slice is encoded as in the whole only if it starts at such a group.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 

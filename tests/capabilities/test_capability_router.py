@@ -1,4 +1,4 @@
-"""CapabilityRouter adapts a message between agents. Each attachment needs its own capability."""
+"""CapabilityRouter adapts a message to the agent that receives it. Each attachment requires its own capability."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The model catalogue says what a model reads, with source and date, and needs no network.
+"""The model catalogue says what a model reads, with sources and a date, and needs no network.
 
-Models without a source stay unknown.
+A model that no source mentions has no entry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Building the shipped catalogue: sources are read as published, and the same packages give the same text."""
+"""Building the shipped catalogue: sources are read as published, and the same sources always give the same text."""
 
 from __future__ import annotations
 

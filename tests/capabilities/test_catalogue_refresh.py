@@ -147,7 +147,7 @@ def test_uploaded_file_that_is_no_catalogue_is_rejected_with_a_reason(data: byte
 def test_model_list_of_each_vendor_format_is_read(
     entry: dict[str, Any], statement: Statement, ends: date | None
 ) -> None:
-    """Each vendor's list has its own fields. An absent field means nothing."""
+    """Each vendor's list has its own fields. An absent field means neither yes nor no."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 

@@ -1,4 +1,4 @@
-"""A chat request's tools, and how much of the message text is repeated in vendor-specific items."""
+"""Which tools a chat request has, and how many characters of message text a vendor-specific item repeats."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ def test_delivery_tables_cover_every_outcome_reason_and_kind() -> None:
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 
 
-# The following two tables are in the requirements.
+# The expected values of the next two tests are copied from the requirements.
 
 BETWEEN_AGENTS = {
     "PNG": "vision",

@@ -1,4 +1,4 @@
-"""Drifts: evidence that a model's capabilities differ from the configured ones."""
+"""Drift: evidence that a model's capabilities differ from the configured ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For an incomplete delivery, its loss is reported: the kind, the missing share, and a word in the response header."""
+"""If a file is delivered incompletely, the loss is reported: its kind, the missing share, and a header keyword."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ EXPECTED_URLS = {
     "vllm": "http://127.0.0.1:8000/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
 }
-"""Hosts that must be known, with their base URLs. Their keys are sent to no other URL."""
+"""Presets that must exist, with their base URLs, to which the providers' keys are sent."""
 
 
 def test_every_provider_preset_is_complete() -> None:

@@ -204,7 +204,7 @@ TEXTS = st.one_of(
 
 @given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
 def test_constant_probe_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
-    """To be believed without reading the probe, a model must guess one of size × (size - 1) pairs of words."""
+    """To pass without reading the probe, a model must guess the right one of size × (size - 1) word pairs."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, names in zip(answers, words_found, strict=False):

@@ -1,4 +1,4 @@
-"""Probes over real sockets in every protocol: models that guess, refuse or evade never count as reading."""
+"""Probes over real sockets in every protocol: a model that guesses, refuses or evades never passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From any document, LlmServiceRegistry loads the valid services as they are configured."""
+"""LlmServiceRegistry loads every valid service exactly as configured, whatever else the document contains."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ echo      audio audio       anything                             -   -     -    
 echo      video video       anything                             -   -     -     -      yes yes
 echo      file  file        anything                             -   -     -     -      yes yes
 """
-"""The files that each protocol accepts according to the vendors' pages: MIME subtypes, and each file's limits."""
+"""The files that each protocol accepts according to the vendors' documentation: MIME subtypes and limits per file."""
 
 MIB = 1024 * 1024
 REQUEST_BYTES = {

@@ -1,4 +1,4 @@
-"""Token estimates follow the vendors' published formulas and name them. Without a formula, there is no estimate."""
+"""Token estimates follow the vendors' published formulas and name their source. Other models have no estimate."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ FULL_HD = {
     "gemini-2.5-pro": 1548,
     "qwen-vl-max": 2691,
 }
-"""The tokens that the vendors' formulas give for an image of 1920 x 1080 pixels. Each row has one model."""
+"""Maps a model of each family to its token count for an image of 1920 x 1080 pixels, by the vendor's formula."""
 
 
 @pytest.mark.parametrize("model", FULL_HD)

@@ -59,7 +59,7 @@ def test_only_variables_for_provider_keys_yield_a_value(variable: str, secret: s
 
 @given(any_text)
 def test_every_key_text_has_exactly_one_notation(text: str) -> None:
-    """A literal key is printable ASCII, so that it fits an HTTP header."""
+    """A literal key consists of printable ASCII characters, so that it can be sent in an HTTP header."""
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         assert header_safe(text)

@@ -116,7 +116,7 @@ def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_provider_form_does_not_approve_a_new_origin() -> None:
-    """Another user may have entered the new origin, so a separate button allows it."""
+    """The new origin may have been entered by another user, so it must be allowed with a separate button."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)

@@ -128,7 +128,7 @@ def test_removal_of_the_demo_can_be_undone(demo: None) -> None:
 
 
 def test_undo_restores_the_stored_key() -> None:
-    """Of a stored key, a revision contains only the fingerprint."""
+    """A revision contains only the fingerprint of a stored key."""
     provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     delete_provider(ADA, provider)

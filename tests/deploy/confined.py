@@ -103,7 +103,7 @@ def confine(unit: configparser.SectionProxy) -> None:
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # PR_SET_MDWE exists since Linux 6.3. Systemd uses a seccomp filter as well.
+    set_process(DENY_WRITE_EXECUTE, 1)  # PR_SET_MDWE requires Linux 6.3. Systemd also adds a seccomp filter.
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

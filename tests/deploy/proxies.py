@@ -75,7 +75,7 @@ def tls_proxy(folder: Path, inner: str, address: str) -> Iterator[str]:
 
 @contextmanager
 def running_nginx(folder: Path, name: str, text: str, port: int) -> Iterator[None]:
-    """Run nginx with `text` in its `http` block, and yield once it responds at the port."""
+    """Run nginx with `text` in its `http` block, and yield once it responds on the port."""
     home = folder / f"nginx-{name}"
     home.mkdir()
     paths = "".join(

@@ -37,7 +37,7 @@ def skip_or_fail(reason: str) -> None:
 def test_systemd_unit_runs_the_program():
     """Systemd allows the program more time to stop than draining takes.
 
-    Migrations are not part of the start, because they may take long.
+    Migrations are not part of the start, because they may take a long time.
     """
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert unit["ExecStart"] == PROGRAM

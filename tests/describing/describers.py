@@ -35,7 +35,7 @@ def describing_lab(
     """Run the fault lab with the models `seer` on the route `describe`, `blind` on `blind`, and both on `both`.
 
     The arguments `seer` and `blind` are the protocols of these models. The process's run context is empty before and
-    after. `retries` are the retries of the describing model: use 0 if the test does not need to wait for retries.
+    after. `retries` is how often a failed describing call is retried: use 0 if the test should not wait for retries.
     """
     with Lab({"seer": f"say:{DESCRIPTION}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):

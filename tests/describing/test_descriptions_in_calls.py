@@ -55,7 +55,7 @@ SLOW = ("silent", "drip")
 OTHERS = sorted(
     name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
 )
-"""All other faults that the fault lab plays in OpenAI's protocol without streaming."""
+"""All scenarios not in `FAULTS` that make a plain call in OpenAI's protocol fail."""
 
 
 def picture(colour: str) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_text_candidate_receives_file_facts_model_description_and_reference(key:
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, stream: bool) -> None:
-    """Each protocol is tried on both sides, plain and streamed."""
+    """Each protocol is used once by the describer and once by the candidate, plain and streamed."""
     other = PROTOCOLS[(PROTOCOLS.index(protocol) + 1) % len(PROTOCOLS)]
     with describing_lab(seer=protocol, blind=other) as lab:
         answer = ask(key, stream=stream)

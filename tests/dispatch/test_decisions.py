@@ -1,4 +1,4 @@
-"""Values that depend only on the configuration are computed once per snapshot and never confused with each other."""
+"""Names, plans and endpoints are resolved once per configuration snapshot, and no lookup returns another's result."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_retry_after_a_capability_mismatch_describes_the_image(key):
 
 
 def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
-    """The attempt has the reason, nothing is sent, and the next candidate that reads the file answers."""
+    """The skipped attempt states the reason, nothing is sent, and the next candidate that reads the file answers."""
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})

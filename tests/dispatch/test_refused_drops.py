@@ -91,7 +91,7 @@ def test_rejected_parameter_is_not_dropped_for_a_retry_if_drops_are_refused():
 
 
 def test_outage_among_skipped_candidates_is_a_502_instead_of_a_400():
-    """The request is a 400 only if every candidate was skipped because of the request. Otherwise, it is a 502."""
+    """The caller gets a 400 only if every candidate was skipped because of the request. Otherwise, it gets a 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
     assert isinstance(alone, RequestNotAcceptedError)
     assert alone.param == "seed"

@@ -57,8 +57,8 @@ def main(arguments: list[str]) -> int:
     try:
         with running_cluster() as cluster:
             environment = os.environ | {"TESTS_DATABASE_URL": cluster.make_database("routing_admin")}
-            # The databases end with the cluster. To delete one, PostgreSQL would wait five seconds if a pool is still
-            # connected.
+            # pytest need not drop the databases, since they are deleted with the cluster. Dropping one would make
+            # PostgreSQL wait five seconds if a connection pool is still connected.
             command = [sys.executable, "-m", "pytest", "--reuse-db", *selected]
             return subprocess.run(command, env=environment, check=False).returncode
     except LookupError as error:

@@ -37,7 +37,7 @@ OPTIONS = {
 RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
-"""PostgreSQL options. If they are off, the server may acknowledge a commit before it is on disk."""
+"""PostgreSQL options that protect acknowledged commits from a crash. Servers that are not `lasting` turn them off."""
 
 
 def find_programs() -> Path | None:
@@ -70,7 +70,7 @@ class Cluster:
         self._run("pg_ctl", *arguments, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server. If `immediate` is true, it stops as if the power failed."""
+        """Stop the server in the given mode of `pg_ctl`. `immediate` aborts it, as a power failure would."""
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:

@@ -15,7 +15,7 @@ from routing_admin.platform.databases.router import LOG_MODELS
 from tests.engines.databases import database_environment, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
-"""The names of an installation's SQLite files. On PostgreSQL, they mean the tables that these files would have."""
+"""The names of an installation's SQLite files. On PostgreSQL, a name stands for the tables of that file."""
 TABLES = (
     "SELECT relname FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace"
     " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"

@@ -29,7 +29,7 @@ def protocol(name: str) -> WireProtocol:
 
 @dataclass
 class NetworkRun:
-    """A request's run over the network. The providers are given by URL, and all have the same protocol."""
+    """A request's fallback run over the network. `urls` maps providers to URLs; all providers use the same protocol."""
 
     urls: Mapping[str, str]
     wire_protocol: WireProtocol

@@ -62,9 +62,9 @@ class RealClock(Clock):
 
 @dataclass
 class FakeUpstream:
-    """An upstream that plays each provider's script and repeats its last entry. Every call takes `seconds`.
+    """An upstream that plays each provider's script, and then repeats its last entry. Every call takes `seconds`.
 
-    If a provider has several keys, each key's script is found under `provider/key`.
+    If a provider has several keys, `script` contains each key's script under `provider/key`.
     """
 
     script: Mapping[str, Sequence[ScriptedOutcome]]

@@ -51,7 +51,7 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
 async def test_every_lab_fault_ends_with_the_expected_action_and_status(lab, name, scenario, stream):
-    """Each scenario causes the expected fault, tries and action.
+    """Each scenario causes the expected fault, number of tries and action.
 
     The caller gets the status and code in the fault's row.
     """

@@ -126,7 +126,7 @@ COOLDOWN_WORDS = {
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }
 PASSED_ON = frozenset({"http_401", "http_404"})
-"""Faults that start a cooldown only if the route passes them on. Their expected rows are for a raised fault."""
+"""Faults that start a cooldown only if the route falls back. Their expected rows are for a route that raises them."""
 
 
 @EACH_FAULT

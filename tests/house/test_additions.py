@@ -39,7 +39,7 @@ UNKNOWN_TO_SEEDS = {"openai-responses"}
 """Protocols that are unknown to the programs whose seed files we export. The export lists what it omits."""
 
 CALL_NAMES_THE_MODEL = {"gemini"}
-"""Protocols whose call URLs do not end with a fixed path."""
+"""Protocols whose call URLs contain the model's name and thus have no fixed path."""
 
 WITHOUT_SAMPLE = {"video/x-ms-asf"}
 """File types with a signature that have no sample yet. Remove a type from this set when you add its sample."""

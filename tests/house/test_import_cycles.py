@@ -1,6 +1,6 @@
 """No module imports itself through other modules.
 
-The import contracts only check packages, and leave out the console's.
+The import contracts check only packages, and do not cover the packages within the console.
 """
 
 from __future__ import annotations

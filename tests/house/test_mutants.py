@@ -120,5 +120,5 @@ def test_functions_are_swapped_even_after_gc_freeze(tmp_path: Path) -> None:
     exec(compile(path.read_bytes(), str(path), "exec"), module)
     gc.freeze()
     assert swap_functions(path, b"def answer():\n    return 2\n")
-    gc.freeze()  # The test run is in this state after pytest has collected the tests.
+    gc.freeze()  # Restore the state that tests/conftest.py sets up when the tests are collected.
     assert module["answer"]() == 2

@@ -219,7 +219,7 @@ ANSWERS = {"All", "Dark", "It", "Light", "System"}
 
 
 def button_verbs(source: str) -> set[str]:
-    """Return the first word of each submit button, and of each verb shown in a confirmation dialog."""
+    """Return the first word of each submit button, and of each verb that a template passes to a component."""
     submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 

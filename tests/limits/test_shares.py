@@ -37,7 +37,7 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """Let a process's lease expire. What it has not reported as used of its share returns to the ledger."""
+        """Let a process's lease expire. The ledger gets back the part of its share that was not reported as used."""
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.reported[process]
 

@@ -176,7 +176,7 @@ class RecordingLedger(SlowLedger):
 
 
 def test_drawing_a_share_does_not_report_the_usage_of_other_agents() -> None:
-    """If drawing a share also reported other agents' usage, each call would write a row."""
+    """Otherwise, a call by one agent would also write the rows of all others."""
     ledger = RecordingLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)

@@ -1,6 +1,6 @@
 """Mutation testing: `python -m tests.mutants` makes small changes to the source code and checks that a test fails.
 
-If no test notices a change (mutant), either it has no effect or a test is missing. One process imports all tests. For
+If no test notices a change (mutant), the change has no effect or a test is missing. One process imports all tests. For
 each mutant, it forks a child that replaces the code of functions and runs the tests. If a mutant takes effect during
 imports, it is judged in a copy of the files instead.
 """
@@ -29,7 +29,7 @@ from tests.bench.table import show
 from tests.mutants.choice import AREAS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
-# Exit codes: of timeout(1), and of pytest if all tests passed or none was selected.
+# Exit codes: that of timeout(1), and those of pytest if all tests passed or none was selected.
 HUNG, NOTHING_FAILED = 124, (0, 5)
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")

@@ -23,7 +23,7 @@ from hypothesis import settings
 from tests.mutants.mutations import Mutation
 
 HANGS_AFTER = 60.0
-"""A test that still runs this many seconds after the mutant's time counts as failed."""
+"""A test that is still running this many seconds after the mutant's time is up counts as failed."""
 DEADLINE = pytest.StashKey[float]()
 Key = tuple[str, int]
 
@@ -123,7 +123,7 @@ def swap_functions(path: Path, source: bytes) -> bool:
         return False
     keys = Counter(_key(code) for code in _functions(new))
     codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
-    gc.unfreeze()  # `get_objects` omits the objects that tests/conftest.py has frozen
+    gc.unfreeze()  # `get_objects` omits the objects that tests/conftest.py has frozen.
     # Compare types, since `isinstance` would evaluate lazy objects.
     live = [function for function in gc.get_objects() if type(function) is FunctionType]
     known = {_key(code): code for code in _functions(old)}

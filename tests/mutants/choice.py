@@ -1,4 +1,4 @@
-"""Choose mutants and the tests that judge them: tests for the same area, starting with the nearest by imports."""
+"""Choose mutants and the tests that judge them: tests of the same area, the nearest in the import graph first."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AREAS = (
 )
 """Files and folders to mutate. Each file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""Test folders for modules if no test folder has their name or the name of a package above them."""
+"""Maps modules to their test folders if no test folder is named after the module or a package that contains it."""
 Graph = Mapping[str, Sequence[str]]
-"""Maps each of the project's modules to the other ones that it imports."""
+"""Maps each of the project's modules to the project's modules that it imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 

@@ -239,7 +239,7 @@ def test_recorded_bodies_file_contents_exports_and_real_requests_are_denied_only
 def test_file_page_shows_no_file_content_to_viewers(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """The page of a file shows a viewer none of its text, regardless of the form in which models receive the file."""
+    """A file's page shows viewers none of the file's text, in whichever form models receive the file."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"

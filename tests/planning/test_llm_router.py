@@ -27,7 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
-# After a status in `passing`, the call is retried, and then the next candidate is called. One in `refusing` ends it.
+# After a status in `passing`, the router retries and then falls back. After a status in `refusing`, the request fails.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 
@@ -45,7 +45,7 @@ def scripts_for_all(configuration: Configuration, outcomes: list) -> dict:
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
 def test_missing_or_unknown_task_type_uses_the_default_route(configuration, task_type):
-    """`matched` is true only if the request names no task type."""
+    """A missing task type counts as matched, an unknown one does not."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
     route, matched = resolve_route(configuration, task_type)

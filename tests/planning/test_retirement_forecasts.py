@@ -36,9 +36,7 @@ GPT = end_date(OPENAI, "gpt-4o")
 
 
 def configuration_with_retirements(*chain: CandidateSpec) -> Configuration:
-    """Return a configuration with two models that read images and have an end date, and one text model without an end
-    date.
-    """
+    """Return a configuration with two models that read images and will be retired, and a text model that will not."""
     return Configuration(
         providers=(
             ProviderSpec("claude", ANTHROPIC, "claude-sonnet-4-5", "anthropic"),
@@ -57,7 +55,7 @@ BOTH = configuration_with_retirements(CandidateSpec("words"), CandidateSpec("cla
 
 
 def test_route_loses_its_last_vision_model_at_the_second_retirement():
-    """After the first model's end, one model that reads images is left. After the second's end, there is none."""
+    """After the first retirement, one model that reads images is left; after the second, there is none."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
     assert [consequence.sentence for consequence in first.consequences] == ["design loses sonnet."]

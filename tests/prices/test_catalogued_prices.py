@@ -48,7 +48,7 @@ def test_catalogued_price_applies_only_to_its_own_host(endpoint: str) -> None:
 
 
 def test_contested_price_is_taken_from_the_first_list_unless_two_others_agree() -> None:
-    """The lists disagree about the prices of these two models. docs/prices.md explains them."""
+    """The lists disagree about the prices of these two models. docs/prices.md explains both cases."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
     assert [(price.source.split()[0], price.tiers[0].rates.input) for price in (magistral, *magistral.others)] == [

@@ -325,9 +325,7 @@ def test_parameter_without_effect_is_not_reported_as_dropped(protocol: str):
 
 
 def test_dropped_parameter_names_are_abbreviated_to_ascii_for_the_header():
-    """The names must fit in a response header: at most twenty ASCII names, about a kilobyte, then the number of the
-    rest.
-    """
+    """The response header has at most twenty ASCII names, in about a kilobyte, and the number of omitted names."""
     names = abbreviate_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")

@@ -1,4 +1,4 @@
-"""Wherever the network splits a stream, it is decoded to the same events and ends in exactly one way."""
+"""Wherever the network splits a stream, it is decoded to the same events, exactly one of which ends it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_event_with_ambiguous_text_position_yields_no_frame() -> None:
 
 
 def learn_event(frame: EventTemplate, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and with random padding that depends on the number."""
+    """Let the frame learn from an event with this text, and with padding that differs for each `number`."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 

@@ -171,7 +171,7 @@ def all_kinds() -> list[Entry]:
 def rows_read() -> list[Any]:
     """Return the logged requests and attempts, once as the ORM reads them and once as they are stored.
 
-    What is stored is returned without the JSON columns, and with the type of each value.
+    The stored form omits the JSON columns and includes the type of each value.
     """
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
@@ -211,7 +211,7 @@ def test_json_text_can_always_be_encoded_as_utf_8(value):
 
 
 class Content:
-    """A substitute for a file's content, which may be several megabytes long."""
+    """A substitute for a file's content, which must not stay in memory, since it may be several megabytes long."""
 
 
 def test_queued_entry_references_no_file_content():

@@ -1,6 +1,6 @@
 """Usage that an earlier version counted for an agent still counts after an upgrade.
 
-Since the upgrade, limits belong to holders: agents, agent keys, teams, projects and end users.
+In the new version, limits belong to holders: agents, agent keys, teams, projects and end users.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_stream_line_up_to_the_length_limit_is_accepted_in_any_blocks(
     ],
 )
 async def test_body_that_stalls_after_its_first_bytes_times_out(begin: bytes, times: Timeouts, fault: Fault) -> None:
-    """A little white space counts as a keep-alive, so the content has as much time after it as without it."""
+    """A little white space counts as a keep-alive, so the time limit for the first content still applies after it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
     content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)

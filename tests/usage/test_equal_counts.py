@@ -1,4 +1,4 @@
-"""Each count is the same on all pages, and in all files, APIs and metrics, that are based on the request log."""
+"""Every count that is based on the request log is the same on all pages and in all files, APIs and metrics."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def count_found(q: str, now: datetime) -> int:
 
 
 def linked_searches(page: Page) -> dict[str, str]:
-    """Return the search behind each link to the request log, by the link's text."""
+    """Map the text of each link to the request log to the search that the link opens."""
     urls = {control.text: control.attributes.get("href") or "" for control in page.controls if control.tag == "a"}
     return {
         text: parse_qs(urlsplit(url).query)["q"][0] for text, url in urls.items() if url.startswith("/requests/?q=")

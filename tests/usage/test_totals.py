@@ -77,9 +77,7 @@ def log_requests(now: datetime) -> list[Entry]:
 
 
 def test_totals_equal_a_count_of_the_matching_log_rows(now: datetime) -> None:
-    """In every range, the totals equal a count of the log rows, even without hourly totals, or if days begin at half
-    past.
-    """
+    """The time ranges include some without hourly totals, and days that begin at half past the hour."""
     log = log_requests(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):
         search = parse(text, now)
