@@ -49,7 +49,7 @@ class _LoadedDemo:
     rows: Rows
     until: float
     environment: Mapping[str, str]
-    """The environment variables from which the snapshot read providers' keys."""
+    """The environment when the snapshot was built, because the snapshot contains providers' keys from it."""
     snapshot: Snapshot
 
 
@@ -59,7 +59,7 @@ _loaded: list[_LoadedDemo] = []
 def load_demo() -> None:
     """Load the demo's rows, after clearing what other tests left in this process's caches.
 
-    If the tables are empty, rows and snapshot of an earlier load are copied, which takes a hundredth of the time.
+    If the tables are empty, reuse the rows and the snapshot of an earlier load, which takes a hundredth of the time.
     """
     renew()
     now, environment = time.monotonic(), _environment()

@@ -1,5 +1,6 @@
-"""Start Python programs in processes that have already imported libraries and cores, which halves the CPU time of a
-start.
+"""Start Python programs in processes that have already imported libraries and `core` packages.
+
+This halves the CPU time of a start.
 
 A helper process imports modules that read neither settings nor the environment, and is forked for each program. The
 program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of

@@ -229,7 +229,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """A Redis or artifact store outage is reported after ten seconds, a stale log or configuration after a minute."""
+    """Outages of Redis and the store are reported after ten seconds, those of log and configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()

@@ -23,7 +23,7 @@ from tests.preloaded import run_python
 
 @dataclass(frozen=True)
 class SavedInstallation:
-    """An installation, a backup made under load, and the files acknowledged before the backup began."""
+    """An installation, a backup made under load, and the files whose storage was confirmed before the backup began."""
 
     installation: Installation
     backup: Path

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3 
 
 @dataclass(frozen=True)
 class SavedInstallation:
-    """An installation on PostgreSQL and S3, its backup, and the files acknowledged before the backup began."""
+    """An installation on PostgreSQL and S3, its backup, and the files that were stored before the backup began."""
 
     installation: Installation
     cluster: Cluster

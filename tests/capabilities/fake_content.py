@@ -9,7 +9,10 @@ from capabilities.core.message import Blob, Converted, ConvertTo, PageImages, Te
 
 @dataclass(frozen=True)
 class FakeContent:
-    """Content with fixed bytes, extracted text with its note, and a converted image. If `gone`, every read fails."""
+    """A file's content with fixed results: `data`, the extracted `words` with a `note`, and the converted `image`.
+
+    If `gone` is set, every read fails with this reason.
+    """
 
     data: bytes = b"\x89PNG\r\n\x1a\n pixels that are never shown"
     words: str | None = None

@@ -436,7 +436,7 @@ def test_additional_capabilities_never_make_a_native_file_non_native(
 
 
 def test_file_that_exactly_fills_the_request_size_limit_is_native() -> None:
-    """The file's 44 bytes are 60 bytes in base64, which is exactly the limit. Nothing else has been counted yet."""
+    """The file's 44 bytes are 60 bytes in base64, which is exactly the limit. The request contains nothing else."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

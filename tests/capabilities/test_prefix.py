@@ -1,4 +1,4 @@
-"""A conversation's prefix: what a candidate received for a message stays the same in later turns.
+"""A conversation's prefix: in later turns, a candidate receives each earlier message in the same form as before.
 
 A turn is one request from a client. It ends with the user's text or with the results of all tool calls. The next turn
 repeats it and appends an answer and more messages.

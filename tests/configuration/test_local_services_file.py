@@ -1,4 +1,4 @@
-"""`llmservices.local.json` is read instead of `llmservices.json` next to it."""
+"""If `llmservices.local.json` exists, it is read instead of the `llmservices.json` next to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After every change, the directory `ROUTING_ADMIN_PUBLISH_DIR` contains both configuration files, complete."""
+"""After every change, `ROUTING_ADMIN_PUBLISH_DIR` contains complete copies of both configuration files."""
 
 from __future__ import annotations
 

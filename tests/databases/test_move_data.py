@@ -51,7 +51,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Move:
-    """An installation stored in files, a summary of its contents, and the places to which it is moved."""
+    """An installation stored in files, a summary of its contents, and the targets of the move."""
 
     home: Installation
     folder: Path

@@ -159,7 +159,7 @@ def connection_parameters() -> dict[str, object]:
 
 @pytest.fixture
 def two_months_of_partitions() -> Iterator[None]:
-    """Create partitions long before and around `NOW`, and remove them afterwards."""
+    """Create partitions for days around `NOW` and up to 60 days before it, and remove them afterwards."""
     for days_ago in (60, 40, 10, 0):
         make_days(NOW - days_ago * DAY)
     yield

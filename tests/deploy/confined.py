@@ -80,7 +80,7 @@ def allowed_calls(lines: list[str]) -> frozenset[str]:
 
 
 def filter_calls(names: frozenset[str], families: list[str]) -> None:
-    """Reject all system calls except `names`, and sockets of other address families, from now on."""
+    """From now on, reject all system calls except `names`, and sockets of all address families except `families`."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))

@@ -129,10 +129,7 @@ def test_first_start_answers_a_call_and_serves_every_page(installed: Installed) 
 
 
 def check_pages(url: str, printed: str) -> None:
-    """Sign in with the printed password.
-
-    The templates, styles and scripts of every page must come from the package.
-    """
+    """Sign in with the printed password. Check that all pages of the navigation and the static files are served."""
     with httpx.Client(base_url=url, verify=NO_CERTIFICATES) as browser:
         password = re.search(r"password   (\S+)", printed)
         assert password is not None

@@ -76,7 +76,7 @@ def metrics_in(query: str) -> list[tuple[str, str]]:
 
 
 def read_labels() -> dict[str, set[str]]:
-    """Return the labels of every series in `/metrics` by the series' name, whether or not it has a value now."""
+    """Map the name of every series that `/metrics` can contain to its labels, even if it has no value yet."""
     counted, pids = board().collect()
     known_labels = {name: set(labels) for name, labels in SCRAPED.items()}
     for family in (*counted, *read_sources(server_hooks().families), *list_process_families(pids)):

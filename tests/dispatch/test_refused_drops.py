@@ -1,4 +1,4 @@
-"""If a request may not lose anything, candidates that do not support all of it are skipped with a reason."""
+"""If nothing may be dropped from a request, candidates that do not support all of it are skipped, with the reason."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def read_document(document: str) -> str:
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word in code style is a path in this repository, or the last part of one."""
+    """Return whether a word in code style looks like a path in this repository or the last part of one."""
     if re.search(r"[\s<>…]|NAME", word) or word.startswith("/"):
         return False
     return word.endswith(ENDINGS) or (word.split("/")[0] in TOPS and "/" in word)

@@ -1,4 +1,4 @@
-"""Problems in a fallback chain that are found by lint, before any provider is called."""
+"""Lint finds problems in a fallback chain before any provider is called."""
 
 from __future__ import annotations
 

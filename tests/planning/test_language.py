@@ -1,4 +1,4 @@
-"""The language directive (an instruction to answer in a language): which one a request gets, and where it goes."""
+"""The language directive tells the model in which language to answer: how it is chosen and where it is inserted."""
 
 from __future__ import annotations
 
