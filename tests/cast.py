@@ -41,7 +41,7 @@ COPY_SECONDS = 60.0
 """Maximum age in seconds of cached demo rows. Pages show relative times, so older rows are replaced."""
 
 Rows = Mapping[str, list[tuple[Any, ...]]]
-"""Table rows by table name."""
+"""Maps a table's name to the table's rows."""
 
 
 @dataclass

@@ -444,7 +444,7 @@ def test_adapted_text_never_contains_base64_of_file_bytes(chat: ChatRequest, can
     all_text = "\n".join(texts)
     for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
-        # Base64 encodes groups of three bytes, so a slice is encoded as in the whole only if it starts at such a group.
+        # Base64 encodes groups of three bytes, so only slices that begin with a group are encoded as in the whole file.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 

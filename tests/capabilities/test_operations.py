@@ -195,9 +195,9 @@ def test_text_of_a_streamed_completion_is_joined_for_counting_tokens() -> None:
     ("value", "counts"),
     [
         ({"usage": {"prompt_tokens": 9, "total_tokens": 9}}, (9, None)),
-        # Jina and Voyage report only the total.
+        # Jina and Voyage report only the total token count.
         ({"usage": {"total_tokens": 21}}, (21, None)),
-        # Cohere and SiliconFlow report both.
+        # Cohere and SiliconFlow report both input and output tokens.
         ({"meta": {"tokens": {"input_tokens": 30, "output_tokens": 2}}}, (30, 2)),
         ({"usage": {"type": "duration", "seconds": 9}}, (None, None)),
         ({"usage": 7, "meta": []}, (None, None)),

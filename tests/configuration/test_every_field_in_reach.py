@@ -59,7 +59,7 @@ NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
 def form_fields(kind: type) -> set[str]:
     if kind is ProviderSpec:
         return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
-    # The form of an existing service has switches, and the form of a new service has an id field.
+    # Only the form of a new service has an id field, and only the form of an existing service has switches.
     if kind is ServiceSpec:
         return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)

@@ -59,7 +59,7 @@ def test_key_use_during_a_lock_is_written_at_shutdown_at_the_latest(tmp_path: Pa
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
-        reread_at = time.monotonic() + FRESH_SECONDS  # Calls after this time see that no use is stored.
+        reread_at = time.monotonic() + FRESH_SECONDS  # After this, the server knows that no use is stored.
         with locked(file, "IMMEDIATE"):
             started = 0.0
             while started <= reread_at:

@@ -290,7 +290,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         ids = [f"before-{number}" for number in range(3)]
         assert [chat(server, name).status for name in ids] == [200] * 3
         change_setting(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        # Terminated connections are replaced, and new connections are read-only.
+        # The setting applies only to new connections, which replace the terminated ones.
         wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))
         assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
         meanwhile = [f"meanwhile-{number}" for number in range(20)]

@@ -34,7 +34,7 @@ def test_release_build_is_reproducible(tmp_path: Path) -> None:
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in names.strip("\0").split("\0"):
         (copy := tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, copy)  # The copied files have the current modification time.
+        shutil.copy(ROOT / name, copy)  # The copies have other modification times.
     first, second = build(ROOT, tmp_path / "first"), build(tmp_path / "copy", tmp_path / "second")
     assert first == second
     wheel, source = (next(name for name in first if name.endswith(ending)) for ending in (".whl", ".tar.gz"))

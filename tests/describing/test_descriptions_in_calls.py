@@ -107,8 +107,8 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
     renew(process_run_context)  # Otherwise, the previous fault would keep the describer in cooldown.
     number = (*FAULTS, *OTHERS).index(scenario)
     answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
-    # The end of a request would close the database connection. Django's test client prevents this in the same way for
-    # complete responses.
+    # Closing a streamed response ends the request, which would close the test's database connection. For other
+    # responses, Django's test client prevents this in the same way.
     request_finished.disconnect(close_old_connections)
     answer.close()
     request_finished.connect(close_old_connections)
@@ -127,7 +127,7 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    # It is enough to wait for retries in one of the combinations.
+    # To save time, retry (and wait) in only one of the combinations.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}

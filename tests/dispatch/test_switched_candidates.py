@@ -217,7 +217,7 @@ class Conversation:
         chat = self.memory.complete("ada", call.chat)
         prepared = prepare(chat, endpoint, text_style_for(chat, "en", lambda _: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
-        # Each file in the payload is replaced by a single base64 letter.
+        # Replace the data of each file in the payload with the base64 form of a single letter.
         body = json.loads(
             b"".join(
                 chunk if isinstance(chunk, bytes) else b"eA==" for chunk in split_payload(prepared.request.payload)

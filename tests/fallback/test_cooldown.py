@@ -104,7 +104,7 @@ def test_provider_fault_starts_a_cooldown_for_all_models_of_the_provider(cooldow
 
 @given(st.floats(0.001, 10_000))
 def test_cooldown_lasts_exactly_retry_after_up_to_an_hour(seconds):
-    # 0.999 gives the highest jitter. Jitter must not be added to a provider's Retry-After.
+    # A random number of 0.999 gives the highest jitter, which must not be added to a provider's Retry-After.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)

@@ -13,7 +13,7 @@ from oidc_provider_mock import User, run_server_in_thread
 from tests.gateway.serving import Server, served
 from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
-# The package that simulates the identity provider issues the warning.
+# The package that simulates the identity provider causes this warning.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
 
 PEOPLE = (

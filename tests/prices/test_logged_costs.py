@@ -147,7 +147,7 @@ def test_failed_attempt_has_its_own_cost(priced: None):
     assert (first.cost_nanos, first.currency) == (
         1_350_000,
         "USD",
-    )  # The cost of 500 tokens at 2.5 and 10 tokens at 10 per million
+    )  # The cost of 500 tokens at 2.5 and 10 tokens at 10 per million.
     assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 

@@ -14,7 +14,7 @@ from capabilities.core.wire import UpstreamRequest
 STATEFUL = {"conversation", "previous_response_id"}
 """Fields that refer to conversations stored by the vendor. Requests through this gateway never use them."""
 UNUSED = {"personality", "cache_control", "speed", "user_profile_id", "workspace_id"}
-"""Fields of the counting endpoints that are not sent with a count."""
+"""Fields that the counting endpoints accept but the gateway does not send."""
 
 
 @pytest.mark.parametrize(

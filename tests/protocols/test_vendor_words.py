@@ -109,7 +109,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # These fields repeat those of the request.
+        {  # Most of these fields repeat those of the request.
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",
@@ -132,7 +132,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # Results of calls that a program makes.
+            *("function_call_output", "custom_tool_call_output"),  # Results of calls made by the model's program.
         },
     ),
     "anthropic message": (

@@ -85,7 +85,7 @@ async def test_request_on_a_closed_connection_is_retried_on_a_new_connection(ups
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
-    # The connection that each request uses. A connection answers once, and is closed at its second request.
+    # The connection's number for each received request: a connection answers once, and closes at its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 

@@ -29,7 +29,7 @@ from routing_admin.request_log.usage_sums import COUNTS, day_start
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
 HOURS = 8
-"""One hour in this many has usage. Each such hour needs its own roll-up, so fewer of them keep the test fast."""
+"""Usage is created only for every n-th hour, where n is this number. Fewer hours need fewer roll-ups."""
 
 
 @pytest.fixture
