@@ -210,7 +210,7 @@ def test_restore_with_replace_moves_old_tables_to_another_schema(saved: SavedIns
 
 @pytest.mark.slow
 def test_postgresql_is_backed_up_before_its_migrations(saved: SavedInstallation, tmp_path: Path) -> None:
-    """The copy made before a migration has only the old migrations applied, and this version can restore it."""
+    """The backup is made before the new migrations are applied, and this version can restore it."""
     environment = saved.new_environment(tmp_path / "a", "six", ("secret_key", "keys"))
     manage(environment, "restore", str(saved.backup))
     manage(environment, "migrate", "routing_admin", "0026")

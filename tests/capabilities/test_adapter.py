@@ -1,4 +1,4 @@
-"""ContentAdapter describes content that a model cannot read, as text and as data, and names agents that can read it."""
+"""ContentAdapter describes unreadable content as text and as structured data, and names agents that can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token estimates follow the vendors' published formulas and name their source. Other models have no estimate."""
+"""A token estimate follows a formula published by the vendor, and names it. Other models have no estimate."""
 
 from __future__ import annotations
 

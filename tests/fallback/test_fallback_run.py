@@ -282,10 +282,7 @@ def test_dropped_parameter_is_listed_in_the_attempt():
 
 
 def test_strict_preset_raises_a_400_regardless_of_its_fault():
-    """`strict` decides by status.
-
-    It does not retry without a rejected parameter, and does not fall back after an exhausted quota.
-    """
+    """`strict` decides by status alone, even if a retry without a parameter or another candidate might succeed."""
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
         end = Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
