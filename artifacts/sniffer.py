@@ -1,8 +1,8 @@
 """Guess file types with libmagic and encodings with charset-normalizer. Only this module imports `magic`.
 
-libmagic receives at most 64 KB. It receives less if there are many lines, which would take it a quarter of a second,
-and it never receives UTF-8 text. Each thread has its own handle, because python-magic protects a shared handle with a
-global lock, and sharing has caused crashes.
+libmagic receives at most 64 KB of a file, but only 1 KB if the file has many lines, because many lines would take it a
+quarter of a second. It never receives UTF-8 text. Each thread has its own handle, because python-magic protects a
+shared handle with a global lock, and sharing has caused crashes.
 """
 
 from __future__ import annotations

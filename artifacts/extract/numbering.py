@@ -135,10 +135,10 @@ class ListNumbers:
 
 
 def parse_level(text: str) -> int:
-    """Return the list level, counted from 0, that an attribute's value states. Return 0 if the value is invalid."""
+    """Return the list level (from 0) in an attribute's value, or 0 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
 def parse_start(text: str) -> int:
-    """Return the start number that an attribute's value states. Return 1 if the value is invalid."""
+    """Return the start number in an attribute's value, or 1 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -163,8 +163,8 @@ def _flag(value: int, *, is_error: bool) -> str:
 
 
 def _rk(value: int) -> float:
-    # In an RK number, bit 0 means hundredths. Bit 1 means that the upper 30 bits are an integer. Otherwise they are the
-    # upper bits of a float.
+    # In an RK number, bit 0 means that the number is in hundredths. If bit 1 is set, the upper 30 bits are an integer,
+    # otherwise the upper bits of a float.
     whole = struct.unpack("<i", struct.pack("<I", value))[0] >> 2
     number = float(whole) if value & 2 else struct.unpack("<d", struct.pack("<II", 0, value & ~3))[0]
     return float(number / 100 if value & 1 else number)

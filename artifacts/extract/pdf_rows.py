@@ -73,14 +73,15 @@ class GridTable:
     lines: list[list[Cell]] = field(default_factory=list)
 
     def rows(self) -> list[str]:
-        """Return the rows, or nothing if the ruling lines are not a table but, for example, a frame."""
+        """Return the rows, or an empty list if the ruling lines are not a table but, for example, a frame."""
         bands = dict[int, list[Cell]]()
         for cell in chain.from_iterable(self.lines):
             bands.setdefault(self.grid.row(cell.middle), []).append(cell)
         columns = {self._column(cell) for cell in chain.from_iterable(self.lines)}
         if len(bands) < 2 or len(columns) < 2:
             return []
-        # If gaps separate columns that the ruling lines combine, the gaps are more reliable.
+        # If wide gaps often separate cells within one ruled column, ignore the ruling lines: the gaps are more
+        # reliable.
         if sum(len({self._column(cell) for cell in line}) < len(line) for line in self.lines) > len(self.lines) / 4:
             return []
         first = min(columns)

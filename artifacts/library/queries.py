@@ -33,7 +33,7 @@ MAX_ATTACHABLE = 30
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPage:
-    """A page of artifacts, newest first, and the cursor of the next page, or None on the last page."""
+    """A page of artifacts, newest first, and the cursor for the next page (None on the last page)."""
 
     rows: tuple[Artifact, ...]
     next_cursor: str | None
@@ -103,7 +103,7 @@ class LibrarySize:
 
 
 def count_kinds() -> dict[str, LibrarySize]:
-    """Return the totals by kind in the library, with a single query."""
+    """Return the library's totals by kind, with a single query."""
     rows = Artifact.objects.living().order_by().values_list("kind").annotate(count=Count("pk"), bytes=Sum("size"))
     return {kind: LibrarySize(count, size) for kind, count, size in rows}
 

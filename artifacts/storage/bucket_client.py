@@ -101,7 +101,8 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""If neither the settings nor the machine's role provide credentials, obstore's error message contains one of these."""
+"""If neither the settings nor the machine's role provide credentials, obstore's error message contains one of these
+strings."""
 
 
 class ObjectChangedError(Exception):

@@ -264,5 +264,5 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Maps outcomes to the functions that write their results. Other outcomes cannot occur, because `get_artifact` does not
+"""Maps each outcome to the function that builds its result. `get_artifact` has no other outcomes, because it does not
 use tool results, conversions or content policies."""

@@ -42,11 +42,11 @@ OFFICE_PROGRAMS = (
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Pairs of type prefixes that belong to the same office program, whose documents, templates, slide shows and add-ins
+"""Pairs of type prefixes that belong to the same office program. Its documents, templates, slide shows and add-ins
 contain the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Types of packages that differ from other zip files only in their file name."""
+"""Types of packages that only the file name distinguishes from other zip files."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),

@@ -39,7 +39,7 @@ SAME_EXTENSIONS = (
     (WORKS, "application/vnd.lotus-1-2-3"),
     ("image/x-msp", "application/x-ole-storage"),
 )
-"""Pairs of types that share an extension: `.wps`, `.wks`, and `.msp` for Paint images and for Windows patches."""
+"""Pairs of types that share an extension: `.wps`, `.wks`, and `.msp` (Paint images and Windows patches)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,8 @@ class BinaryDetector:
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
-        # Almost any three bytes are valid in some legacy encoding, so a short file must also look like words.
+        # Almost any three bytes are valid in some legacy encoding, so a short file without a claimed type must also
+        # look like words.
         if text and (claimed or size >= SHORT or _is_readable(head, text)):
             markup_type = signatures.text_type(head)
             by_markup = (Evidence("markup", markup_type, "markup"),) if markup_type else ()

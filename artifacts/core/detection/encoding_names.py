@@ -1,4 +1,4 @@
-"""Names of text encodings: Python's names, their aliases, and the encodings that texts declare."""
+"""Names of text encodings: Python's names, their aliases, and the names that text files declare."""
 
 from __future__ import annotations
 

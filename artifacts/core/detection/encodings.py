@@ -160,8 +160,8 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, text: str, single: bool) -> int:
-    # Counting bytes is faster than counting characters, but requires an encoding in which every ASCII byte is that
-    # character.
+    # Counting bytes is faster than counting characters, but works only if the encoding uses ASCII bytes for nothing but
+    # ASCII characters.
     if not single:
         return len(_CONTROL_CHARS.findall(text))
     ascii_controls = len(block) - len(block.translate(None, _CONTROLS))
@@ -343,8 +343,8 @@ def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
 
 
 def _judge_proof(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters count as proof. Text in a single-byte encoding never does: almost
-    # every byte is a letter, so any bytes could match by accident.
+    # Four or more frequent East Asian characters count as proof. Text in a single-byte encoding never counts as proof:
+    # almost every byte is a letter, so any bytes could match by accident.
     is_proof = (
         reading.is_east_asian
         and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS

@@ -127,8 +127,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Maps each alias of a type to the name that we use for the type, which is also the name in providers' lists of
-accepted types."""
+"""Maps each alias of a type to the name that we use, which is also the name in providers' lists of accepted types."""
 
 UNDECLARED = frozenset(
     {

@@ -216,8 +216,8 @@ SCRIPTS = (
     "\u0e01-\u0e5b",
     "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff66-\uff9f",
 )
-"""Character ranges of scripts, whose letters are not mixed within a word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai,
-East Asian."""
+"""Character ranges of scripts: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian. A word contains letters of
+only one script."""
 
 _LETTERS = "".join(SCRIPTS)
 _BETWEEN = "0-9\\s.,;:!?'\"()/+%\u3000-\u3003\u3008-\u301c\uff01-\uff5e" + re.escape(MARKS + "-")

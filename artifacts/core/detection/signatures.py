@@ -315,7 +315,7 @@ bytes of a file for `%PDF-`."""
 
 
 def match(head: bytes) -> Match | None:
-    """Return the type that the first proving signature implies, else the one of the first hint, else None."""
+    """Return the type implied by the first signature that counts as proof, otherwise by the first hint, or None."""
     hint: Match | None = None
     text_start = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
