@@ -1,7 +1,7 @@
 """Reset cooldowns in all processes after an administrator has asked for an immediate retry of some providers.
 
-A reset is an entry in the audit log that also changes the installation's stamp, the number of its last change.
-Processes therefore read the log only after the stamp has changed.
+A reset is an entry in the audit log. Like every change, it updates the installation's stamp, so processes read the log
+only after the stamp has changed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class CooldownResets:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]
             ]
-            # A provider whose key, URL or proxy has changed counts as a new provider. After such a repair, no reset is
-            # needed.
+            # A provider whose key, URL or proxy has changed counts as a new provider, so its failures are forgotten
+            # without a reset request.
             changed = [name for name, target in targets.items() if self.targets.get(name, target) != target]
             forget_failures(process_run_context(), dict.fromkeys((*requested, *changed)))
         self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets

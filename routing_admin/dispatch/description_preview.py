@@ -28,9 +28,9 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function that, for a model's reader, returns a function that looks up descriptions for this model.
+    """Return a function that takes a model's reader and returns the function that looks up descriptions for this model.
 
-    Descriptions are looked up as for a request on the default route.
+    The lookups find the same descriptions as a request on the default route.
     """
     state = snapshot.current()
     descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))

@@ -87,7 +87,8 @@ def without_describing(endpoint: ModelEndpoint) -> ModelEndpoint:
 
 
 DESCRIBER_CONTENT = {"policy": "convert+native_only"}
-"""Content policy for describing models: they receive a file unchanged, converted or as page images, or refuse it."""
+"""Content policy for describing models: a file is sent unchanged, converted or as page images, and a model that can
+read none of these is skipped."""
 
 
 @lru_cache(maxsize=2)
@@ -185,7 +186,7 @@ def build_key_note(key: KeyState) -> KeyNote:
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
-    """Return the source of each provider's key, by provider name."""
+    """Return information about each provider's key, by provider name."""
     return {name: build_key_note(key) for name, key in snapshot.current().keys.items()}
 
 

@@ -1,4 +1,4 @@
-"""This process's share of one limit, the calls that wait for an amount of it, and the orders to the ledger."""
+"""This process's share of one limit, the calls that wait for part of it, and the orders that are sent to the ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER = float("-inf")
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A call that has been waiting for an amount since `since`.
+    """A call that waits for an amount of a limit; `since` is when it began to wait.
 
     `answer` becomes the window in which the amount was granted, or None if too little of the limit is left.
     """
@@ -38,9 +38,9 @@ class Waiter:
 class LocalQuota:
     """This process's share of one limit of a holder; `waiters` are the calls that wait for an amount.
 
-    `reported` is the committed amount that the ledger knows. `heard_at` is when the ledger last responded, and
-    `taken_at` when a call last used the share, both on a monotonic clock. `in_demand` says that another process needs
-    more.
+    `reported` is the used and reserved amount that was last reported to the ledger. `heard_at` is when the ledger last
+    responded, and `taken_at` when a call last used the share, both on a monotonic clock. `in_demand` says that another
+    process needs more.
     """
 
     holder: str
@@ -59,7 +59,7 @@ class LocalQuota:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the ledger is up to date and no unused amount is held, so that no order is needed."""
+        """Whether the ledger is up to date and no unused amount is held. If so, no order is needed."""
         return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
@@ -98,7 +98,7 @@ class LocalQuota:
         return self.take(amount, clock)
 
     def runs_low(self) -> bool:
-        """Return whether half of the last draw is used, so that the next draw should be requested in advance."""
+        """Return whether more than half of the last draw is used, so that more should be drawn in advance."""
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 

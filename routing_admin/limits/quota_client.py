@@ -21,9 +21,9 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Seconds between two rounds of the thread, unless a call requests a round."""
+"""Seconds between two rounds of the background thread, unless a call wakes it earlier."""
 WAITING_PAUSE_SECONDS = 0.02
-"""Seconds for which the background thread pauses between two exchanges with the ledger while calls are waiting."""
+"""The same as `PAUSE_SECONDS`, but while calls are waiting."""
 MAX_ORDERS = 200
 """Maximum number of orders to send to the ledger in one transaction."""
 MAX_CACHED_QUOTAS = 1000

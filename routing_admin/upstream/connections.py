@@ -185,8 +185,8 @@ class Pool:
         def give_back() -> None:
             if connection.protocol is None or transport is None:
                 return
-            # The host answered before it had read the whole request. The rest of the request would precede the next
-            # request on this connection.
+            # If the host answered before it had read the whole request, close the connection: the rest of the request
+            # would precede the next request on it.
             if (writing is not None and not writing.done()) or transport.get_write_buffer_size():
                 close()
                 return

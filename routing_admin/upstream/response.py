@@ -57,7 +57,10 @@ class UpstreamResponse:
 
 
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
-    """Let pending reads of the body fail when the connection closes; `closed` is None if it is already closed."""
+    """Make pending reads of the body fail when the connection closes.
+
+    `closed` is a future that is done when the connection closes, or None if it is already closed.
+    """
 
     def fail_pending_reads(_: object) -> None:
         if not content.is_eof() and content.exception() is None:

@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """Convert a failure after the first content to a broken stream, unless its fault already belongs after content."""
+    """After the first content, convert a failure to `STREAM_BROKEN`, unless its fault is one that can occur there."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
@@ -132,7 +132,7 @@ async def event_batches(
 
     Before the first content, every complete line restarts the timeout, including keep-alive comments. After the first
     content only events restart it, so that comments cannot keep a dead stream open. After the finish reason, the answer
-    is complete: only the usage and the final event are waited for, briefly, and errors no longer matter.
+    is complete: wait only briefly for the usage and the final event, and ignore errors.
     """
     clock = asyncio.get_running_loop().time
     content, last_activity = False, clock()

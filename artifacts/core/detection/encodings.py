@@ -46,7 +46,8 @@ CHARS_PER_CONTROL = 200
 """In clean text, at most one in 200 characters (0.5 %) is a control character."""
 
 MIN_PROOF_CHARS = 4
-"""Text that is likely East Asian counts as proof only if it has at least this many characters."""
+"""Text that is likely East Asian counts as proof only if its non-ASCII characters, at two bytes each, have at least
+this many bytes."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -343,7 +344,7 @@ def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
 
 
 def _judge_proof(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters count as proof. Text in a single-byte encoding never counts as proof:
+    # Two or more frequent East Asian characters count as proof. Text in a single-byte encoding never counts as proof:
     # almost every byte is a letter, so any bytes could match by accident.
     is_proof = (
         reading.is_east_asian

@@ -48,7 +48,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with a text style that takes the descriptions for this reader from this cache."""
+        """Return the planned request, set to look up the descriptions for this reader in this cache."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
@@ -94,7 +94,7 @@ class DescriptionCache:
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """Mark the outcomes that a model has received as final in the database."""
+        """In the database, mark as final the outcomes that a model has received."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:

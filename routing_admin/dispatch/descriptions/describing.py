@@ -44,7 +44,7 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 3
-"""Maximum number of files in one request that describing models are asked about at the same time."""
+"""Maximum number of a request's files for which models write descriptions at the same time."""
 MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
 """A candidate waits for descriptions for at most `MAX_SECONDS`, and at most this fraction of its remaining time."""

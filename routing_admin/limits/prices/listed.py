@@ -50,7 +50,7 @@ TIERS = frozenset({"flex", "priority", "batch"})
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""Converted prices by the `id` of the price object in genai-prices; these objects exist as long as the process."""
+"""Converted prices by the `id` of the price object in genai-prices. These objects live as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
