@@ -96,7 +96,7 @@ class ByteStore(Protocol):
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Without calling the remote store, return its last failure, or None if the last call succeeded."""
+        """Return the remote store's last failure, or None if the last call succeeded. This does not call the store."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """Begin an upload for callers that receive the bytes in blocks."""

@@ -137,7 +137,7 @@ def extract_text(
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
-    """Return the image, rotated upright, in one of the target's types and within its limits, or None if this fails.
+    """Rotate an image upright, and return it in a type and size that the target accepts, or return None if this fails.
 
     With `cache_key` (the hash of the bytes), the result is cached.
     """

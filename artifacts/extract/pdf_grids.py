@@ -13,7 +13,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 2_000, 20_000
-"""Maximum number of page objects to examine, of lines to store, and of segments in a drawn shape."""
+"""Maximum numbers of page objects to examine, lines to store, and segments in a drawn shape."""
 
 MAX_COLUMNS, MAX_GRIDS = 100, 50
 MAX_THICKNESS = 3.0

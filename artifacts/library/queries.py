@@ -25,8 +25,8 @@ MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
 """The last character in sort order. With it, a prefix search is a search in a single index range."""
 MIN_ID_CHARS, MAX_FOUND = 4, 7
-"""`MIN_ID_CHARS` is the minimum length of an id prefix. `MAX_FOUND` is the maximum number of search results, one more
-than the Find page shows."""
+"""`MIN_ID_CHARS` is the minimum length of an id prefix to search for. `MAX_FOUND` is the maximum number of results of
+each query, one more than the Find page shows of each kind."""
 MAX_ATTACHABLE = 30
 """Number of recent artifacts that a page offers as attachments."""
 

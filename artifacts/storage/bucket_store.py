@@ -125,8 +125,8 @@ class BucketUpload:
 STALE_SECONDS = 24 * 3600
 """Age in seconds after which an object in `tmp/` is treated as the remains of an abandoned upload."""
 FRESH_SECONDS = 1800
-"""If identical bytes were stored less than this many seconds ago, they are not stored again. A sweep does not delete
-such a recent object before its database row exists."""
+"""If identical bytes were stored less than this many seconds ago, they are not stored again. A sweep keeps such a
+recent object even if its database row does not exist yet."""
 WINDOWS = 4
 """Number of ranges held in memory while an object is read at random positions."""
 MAX_REMEMBERED = 10_000

@@ -166,7 +166,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
-    """Return why the policy `native_only` skips a model that cannot read the request's files, or None if it can."""
+    """If the policy `native_only` skips this model because it cannot read the files, return the reason, else None."""
     index = next(
         number
         for number, candidate in enumerate(planned.plan.candidates)

@@ -185,7 +185,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        # Drop quotas of past windows. End users also have quotas, and there may be new ones every day.
+        # Drop quotas of past windows. End users also have quotas, so each new user would add some to the cache.
         self._cells = {
             key: cell
             for key, cell in self._cells.items()

@@ -18,7 +18,8 @@ ANSWER_BYTES = 48 * 1024 * 1024
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
-"""Number of compressed bytes to decompress at a time; when a gzip member ends, the rest of the block is copied."""
+"""Number of compressed bytes to decompress at a time. The limit keeps copying cheap: when a gzip member ends, the rest
+of its block is copied."""
 MAX_MEMBERS = 10_000
 """Maximum number of members in a gzip body: enough for files compressed in parallel, but a bound on empty members."""
 

@@ -97,7 +97,7 @@ earlier, with the URL.
 def default_context() -> ssl.SSLContext:
     """Return the TLS context that trusts certifi's certificates, which all pools share.
 
-    Reading the certificates takes 30 ms, during which each new pool would block its event loop.
+    Reading the certificates takes 30 ms. Without sharing, each new pool would block its event loop for this time.
     """
     return ssl.create_default_context(cafile=certifi.where())
 

@@ -75,8 +75,7 @@ CHARS_PER_INVALID_BYTE = 50
 """Minimum number of non-ASCII characters per invalid byte in a declared encoding."""
 
 MAX_KANA_WORDS = 32
-"""If at most this many non-ASCII bytes look like half-width kana, they may as well be letters in a single-byte
-encoding."""
+"""Up to this many non-ASCII bytes that look like half-width kana could also be letters in a single-byte encoding."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
 _INVALID_BYTES = re.compile("[\udc80-\udcff]")

@@ -46,8 +46,8 @@ FREQUENT_NATS = -8.5
 """Minimum score in nats per character for running Chinese, Japanese or Korean text."""
 
 CERTAIN_LEAD = 6.0
-"""The most likely candidate counts as certain only if its score exceeds the others' by at least this many nats (about
-400 to 1)."""
+"""The most likely candidate counts as certain only if its score exceeds that of every candidate with different text by
+at least this many nats (about 400 to 1)."""
 
 MIN_CERTAIN_CHARS = 4
 """A candidate counts as certain only if it has at least this many non-ASCII characters."""

@@ -89,8 +89,8 @@ MIN_PIXELS = 1000
 
 
 def netpbm(data: bytes) -> bool:
-    # In a valid netpbm image, the magic letters are followed by the width, the height and, except in bitmaps, a maximum
-    # value, all in decimal (netpbm's pbm(5), pgm(5), ppm(5)).
+    # In a valid netpbm image, the magic letters are followed by decimal numbers: width, height and, except in bitmaps,
+    # a maximum value (netpbm's pbm(5), pgm(5), ppm(5)).
     header = data[:1024]
     size = _NETPBM.match(header)
     if size is None:

@@ -57,7 +57,8 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Only genai-prices distinguishes service tiers and hours of the day, so other price lists are ignored for them.
+    # Only genai-prices distinguishes service tiers and hours of the day. If the price depends on either, ignore the
+    # other price lists.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 
