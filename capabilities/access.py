@@ -37,9 +37,9 @@ class Principal:
 
     `key` is the key's public id, and `ends_at` is when the key expires. If an agent acts for another agent that it
     created, `agent` is the created agent, and `acts_through` is the agent that owns the key. `limits` apply to the
-    owner and `key_limits` to the key. `rights` contains the models that the limits of the key, of its owner and of the
-    owner's creators all allow, or is None if all models are allowed. The call counts towards the limits of every holder
-    in `holders`.
+    owner and `key_limits` to the key. `rights` contains the models that are allowed by all limits (the key's, its
+    owner's, and those of the owner's creators), or is None if all models are allowed. The call counts towards the
+    limits of every holder in `holders`.
     """
 
     agent: str
@@ -55,7 +55,7 @@ class Principal:
 
     @property
     def key_owner(self) -> str:
-        """Return the agent that owns the key, even while it acts for another agent."""
+        """Return the agent that owns the key, even if the call acts for another agent."""
         return self.acts_through or self.agent
 
     def may(self, scope: str) -> bool:
@@ -235,7 +235,7 @@ def role_for(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Return whether the user may change anything on the requested page or on other pages of its subject in `PAGES`."""
+    """Return whether the user may change anything on this page or on other pages under the same subject in `PAGES`."""
     match = request.resolver_match
     return match is not None and can_change_near(role_for(request.user), match.view_name)
 

@@ -29,5 +29,5 @@ class AuditedAction:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """Number of the configuration revision that the action created, or None if it changed nothing. In nested changes,
-    it is set at the end of the outermost one."""
+    """Number of the configuration revision that the action created, or None if it changed nothing. If changes are
+    nested, it is set when the outermost one ends."""

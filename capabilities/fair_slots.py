@@ -113,7 +113,7 @@ class FairSlots:
         if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not waiter.turn.is_set():  # If the turn is set, the slot became free just after the timeout.
+            if not waiter.turn.is_set():  # If it is set, a slot became free just after the timeout.
                 self._waiters.remove(waiter)
                 raise OverloadedError
 
@@ -125,7 +125,7 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
-        # Turns are numbered. The caller with the highest number was served last.
+        # Turns are numbered. The caller with the highest number was served most recently.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 

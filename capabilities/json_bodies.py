@@ -199,7 +199,7 @@ LIMITS = (
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
 """The first matching row applies. The rows are for: one file in a form, one file without a form, calls to the agents'
-API, calls to models (with room for two maximum uploads as base64), and pages (with ten files at once)."""
+API, calls to models (large enough for two maximum-size uploads as base64), and pages (ten files at once)."""
 
 
 def body_limit(path: str) -> int:

@@ -18,14 +18,14 @@ SOURCE_CHARS = 200
 
 
 ONE = Decimal(1)
-_read_rate = lru_cache(maxsize=256)(Decimal)  # The usage page converts a thousand amounts, but with the same few rates.
+_read_rate = lru_cache(maxsize=256)(Decimal)  # The usage page converts a thousand amounts, all with the same few rates.
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
     """An exchange rate with its date and source.
 
-    `rate` is the value of one unit of `currency` in `into`, as decimal text.
+    `rate` is how many units of `into` one unit of `currency` is worth, as decimal text.
     """
 
     currency: str
@@ -78,7 +78,7 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # All rates convert to the same currency, so use it to convert between two other currencies.
+        # All rates convert to the same currency, so convert between two other currencies through it.
         if self.into and currency == self.into:
             return ONE
         return next((_read_rate(rate.rate) for rate in self.rates if rate.currency == currency), None)

@@ -273,7 +273,7 @@ class VendorItem:
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""`VendorItem.name` of fields that describe an entire answer and are not part of its content."""
+"""The `VendorItem.name` of fields that describe an entire answer and are not part of its content."""
 
 
 @value_class

@@ -432,7 +432,7 @@ def is_offered(name: str, right: Right) -> bool:
 
 
 def can_change_near(role: UserRole, name: str) -> bool:
-    """Return whether a role may change anything on this page or on other pages of its subject in `PAGES`."""
+    """Return whether a role may change anything on this page or on other pages under the same subject in `PAGES`."""
     return any(_cell(cells, role) & CHANGE for cells in _FAMILIES.get(name, ()))
 
 

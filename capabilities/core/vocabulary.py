@@ -32,7 +32,7 @@ Cell = tuple[str, str]
 
 
 class Source(StrEnum):
-    """Where a capability's value is from. Earlier members take precedence. A contested capability counts as absent."""
+    """The source of a capability's value. Earlier members take precedence. A contested capability counts as absent."""
 
     DECLARED = "declared"
     PROBED = "probed"

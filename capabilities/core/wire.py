@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """All faults that a call to a provider can have, as listed in docs/faults.md."""
+    """All faults that can occur in a call to a provider, as listed in docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"

@@ -90,7 +90,10 @@ def adapt(chat: ChatRequest, reader: Reader, style: TextStyle) -> Adapted | Cann
 
 
 def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
-    """Return whether the request's only file is inline and is sent unchanged, so that it need not be read or stored."""
+    """Return whether the request has a single file, which is inline and is sent unchanged.
+
+    Such a file need not be read or stored.
+    """
     files = [(message.role, file) for message in chat.messages for _, file in _files(message)]
     # With several files, there are also limits on the entire request, which only `adapt` checks.
     if len(files) != 1 or files[0][1].artifact_id is not None:

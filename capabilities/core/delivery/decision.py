@@ -44,7 +44,7 @@ SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
         (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentences, chosen by the kind of loss and the numbers known about it. They are translated when displayed."""
+"""English sentences for each kind of loss and the numbers that are known. They are translated when displayed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,7 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Policies that never call another model, so how a file is delivered depends only on the file and on the model that
-receives it.
-"""
+"""Policies that involve no other model. A file's delivery then depends only on the file and on the receiving model."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
 """All permitted policy combinations, as written in configuration files and in the API."""

@@ -65,7 +65,7 @@ def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""Maps kinds of files to the compatibility option that sets their message part. Other kinds have no such option."""
+"""Maps kinds of files to the compatibility option for the form of their message part. Other kinds have none."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:

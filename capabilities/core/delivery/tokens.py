@@ -21,7 +21,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 
 if TYPE_CHECKING:
-    # At run time this import would be circular.
+    # Import only for type checking, because a run-time import would be circular.
     from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 
 ImageCount = Callable[[int, int], int]

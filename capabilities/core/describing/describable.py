@@ -1,4 +1,4 @@
-"""Decide whether a model can describe a file for another model, and estimate the tokens that the description takes."""
+"""Decide whether a model can describe a file for another model, and estimate how many tokens this takes."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ from capabilities.core.vocabulary import Kind
 # quoted in the same way, so that it keeps matching providers' prompt caches.
 
 MAX_CHARS = 32_000
-"""Maximum number of characters quoted from a description. The prompt asks for a description of about this length at
-most."""
+"""Maximum number of characters quoted from a description. The prompt asks for at most about this length."""
 
 MAX_NAME = 200
 
@@ -78,7 +77,7 @@ tokens anywhere in text."""
 
 
 def quote_text(text: str, describer: str, language: str | None) -> str:
-    """Return a description in the form in which another model receives it: author, fenced text, and a warning."""
+    """Return a description as another model receives it: its author, the fenced text, and a warning."""
     tag = nearest_language(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_text(text, language, MAX_CHARS), NOTES[tag]])

@@ -90,8 +90,7 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     }
 )
 TYPE_CHARS = 150
-# Generic content types for bytes and for text. They replace unexpected types, because callers' programs might interpret
-# those.
+# Generic content types for bytes and for text. They replace unexpected types, which callers' programs might interpret.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
 # Content types of plain-text transcripts that are passed on. All others are replaced with `PLAIN_TYPE`.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")

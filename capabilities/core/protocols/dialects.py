@@ -122,7 +122,7 @@ def openai_dialects(endpoint: str) -> Dialects | None:
     return OPENAI if host.endswith(_OPENAIS_HOSTS) else None
 
 
-# Lookaround, word boundaries and backreferences, which constrained decoding does not support.
+# Matches lookaround, word boundaries and backreferences, which constrained decoding does not support.
 UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
 # Keywords that do not constrain values. If a dialect lacks them, they are removed without being reported as dropped.
 NO_CONSTRAINT = frozenset(

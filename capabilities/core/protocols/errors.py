@@ -23,7 +23,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
-# The gateway waits at most this many seconds. A 429 that requests a longer wait is the fault `http_429_wait`.
+# The gateway waits at most this many seconds. If a 429 requests a longer wait, the fault is `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
 
 

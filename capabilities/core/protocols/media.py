@@ -68,7 +68,7 @@ def list_native_parts(message: Message) -> list[NativePart]:
 
 
 def find_cache_breakpoint(parts: Iterable[Part]) -> CacheBreakpoint | None:
-    """Return the last cache breakpoint in these parts, because it ends the longest prefix."""
+    """Return the last cache breakpoint in these parts, which ends the longest prefix, or None."""
     mark = None
     for part in parts:
         mark = part.cache or mark

@@ -39,7 +39,7 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
     """Fit the schemas in a request to a vendor's dialects.
 
-    Return the request, the paths of what had to be moved into descriptions, and whether the answer's schema fits.
+    Return the request, the paths of the parts moved into descriptions, and whether the answer's schema fits.
     `has_field` means that the provider has a field for the answer's schema. Otherwise, this schema is part of the
     prompt and stays unchanged.
     """

@@ -107,7 +107,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
-# Maximum number of subschemas that are visited in a schema, and of references that are replaced with their targets.
+# Maximum number of subschemas to visit, and maximum number of references to replace with their targets.
 MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # Keywords that the root must not have if `object_root` is set.
@@ -116,7 +116,7 @@ Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect, and the paths that had to be moved into descriptions.
+    """Return the schema in a dialect, and the paths of the parts moved into descriptions.
 
     Raise `UnfitSchemaError` if the dialect cannot express the schema.
     """

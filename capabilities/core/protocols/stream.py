@@ -16,7 +16,7 @@ from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Stream
 
 # A stream fails after this number of malformed events. Until then, they are skipped.
 BAD_EVENTS = 3
-# Fields of a delta whose text the next delta continues.
+# A delta's text fields. The next delta may continue their text.
 WORDS = ("text", "reasoning", "refusal")
 # Maximum size in bytes of a body that is not an event stream.
 BODY_BYTES = 64 * 1024 * 1024
@@ -206,7 +206,7 @@ def is_content(event: StreamEvent) -> bool:
 
 
 def answer_events(answer: Answer) -> list[StreamEvent]:
-    """Return the stream events for a complete answer. The provider sent it although a stream was requested."""
+    """Return stream events for a complete answer, which the provider sent although a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
@@ -218,7 +218,7 @@ def answer_events(answer: Answer) -> list[StreamEvent]:
 
 
 def build_finish(answer: Answer) -> Finish:
-    # Do not ask for an explanation of an empty answer, because it was accepted when the response was read.
+    # Even if the answer has no text, it was already accepted when the response was decoded.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 

@@ -28,7 +28,7 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in an answer's message. It must be sent back to the same model."""
+    """Return the reasoning in an answer's message, which must be sent back to the same model."""
     return (*parse_thoughts(message.get(DETAILS)), *message_thought(message))
 
 

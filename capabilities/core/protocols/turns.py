@@ -50,7 +50,7 @@ class Conversation:
     def turns(self, opening: Any) -> list[Turn]:
         """Return all turns.
 
-        If the user does not have the first turn, a user turn with `opening` is inserted before it.
+        If the first turn is not the user's, insert a user turn with `opening` before it.
         """
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:

@@ -1,4 +1,4 @@
-"""Build the URL of a model call: the endpoint, followed by the path of the call if the endpoint does not end in it."""
+"""Build the URL of a model call: the endpoint, followed by the call's path unless the endpoint already ends in it."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
-    """Return compatibility options that avoid a parameter that the provider rejected, or {} if none can."""
+    """Return compatibility options that avoid a rejected parameter, or {} if none can."""
     if refused in LIMIT_NAMES:
         other_name = other_limit_name(protocol, refused)
         return {LIMIT_FIELD: other_name} if other_name and limit_name(quirks) == refused else {}

@@ -247,8 +247,7 @@ def head_and_tail(
 ) -> Excerpt:
     """Return the text if it is not longer than head and tail together, else its head, a note and its tail.
 
-    The head ends at a nearby paragraph, line or word break, if there is one. The same is true of the beginning of the
-    tail.
+    The head ends, and the tail begins, at a nearby paragraph, line or word break, if there is one.
     """
     total = len(text)
     if total <= head_chars + tail_chars:

@@ -184,8 +184,7 @@ def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEn
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
     phrases = LANGUAGES[language]
-    # Escape the template first, because it contains special characters of regular expressions. Then insert the
-    # patterns.
+    # Escape the template first, because it contains regex metacharacters. Then insert the patterns.
     head = (
         re.escape(phrases.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     )

@@ -133,7 +133,7 @@ def _sent_tools(chat: ChatRequest) -> list[Tool]:
 
 
 def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Keep only as many of the last cache breakpoints as Anthropic accepts.
+    """Keep only the last cache breakpoints, as many as Anthropic accepts.
 
     Also return the paths of the removed ones.
     """

@@ -200,7 +200,7 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """Return the reasoning in a block, or None if it is not signed. It must be sent back to the model."""
+    """Return a block's reasoning, which must be sent back to the model, or None if it is not signed."""
     kind = block.get("type")
     if kind == "thinking" and (signature := non_empty_text(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")

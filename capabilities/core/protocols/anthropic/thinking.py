@@ -48,8 +48,8 @@ class ThinkingMode(StrEnum):
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
 # The first pattern that matches a model's name determines the mode, and which effort is sent for each requested effort.
-# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on, 4.6
-# has no `xhigh`, and models from 4.7 on reject budgets. Models of other vendors receive only an effort.
+# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). From Claude 4.6 on, thinking is
+# adaptive. Claude 4.6 has no `xhigh`, and models from 4.7 on reject budgets. Other vendors' models get only an effort.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), mode, efforts)
     for pattern, mode, efforts in (

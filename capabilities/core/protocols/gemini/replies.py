@@ -269,7 +269,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # Give a call without an id one that includes the response's id, so that ids from different answers differ.
+    # If a call has no id, give it one that includes the response's id, so that ids from different answers differ.
     identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))

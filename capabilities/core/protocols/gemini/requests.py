@@ -216,7 +216,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
-    if allowed_names:  # A list of allowed names requires ANY, or VALIDATED if the model may also answer with text.
+    if allowed_names:  # A list of names requires the mode ANY, or VALIDATED if the model may also answer with text.
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling

@@ -24,9 +24,9 @@ def _budgets(none: int) -> Mapping[str, Any]:
 
 
 # The first pattern that matches a model's name determines the thinkingConfig for each effort. No thinkingConfig is sent
-# to other models. Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have
-# levels. 2.5 has budgets, and 2.5 Pro cannot disable thinking. 3 Pro has only low and high, and no Pro model has
-# `minimal`.
+# to other models. Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Gemini 2.5 has
+# thinking budgets, and later models have thinking levels. 2.5 Pro cannot disable thinking. 3 Pro has only low and high,
+# and no Pro model has `minimal`.
 CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
     (re.compile(pattern), configs)
     for pattern, configs in (

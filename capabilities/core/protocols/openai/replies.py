@@ -138,7 +138,7 @@ def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Return whether a 200 response contains an error, like those of OpenRouter, or of MiniMax in `base_resp`."""
+    """Return whether a 200 response contains an error, such as OpenRouter's `error` or MiniMax's `base_resp`."""
     base = value.get("base_resp")
     if isinstance(base, Mapping) and base.get("status_code"):
         return True

@@ -26,7 +26,7 @@ PASSED = (
 )
 # Extra request parameters for which the Responses API has a field.
 MAPPED_PARAMETERS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
-# Types that a value must have to become part of the `reasoning` object.
+# Parameters that become part of the `reasoning` object, each with the type that its value must have.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
 THIRTY_MINUTES = 1800
 

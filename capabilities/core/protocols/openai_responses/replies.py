@@ -55,8 +55,8 @@ def parse_annotations(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
-# Maps the reason why a response is incomplete, or else its status, to an ending. In the Responses API, tool calls are
-# not a reason of their own.
+# Maps the reason why a response is incomplete, or else its status, to an ending. The Responses API has
+# no separate reason for tool calls.
 
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,

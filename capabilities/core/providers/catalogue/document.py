@@ -120,7 +120,7 @@ def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[
 def build_document(
     sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
 ) -> CatalogueDocument:
-    """Build a catalogue document from these sources. In `ends`, sources that take precedence are first."""
+    """Build a catalogue document from these sources. In `ends`, sources are in order of precedence."""
     notes = tuple(note for note, _ in sources)
     origins = tuple(note for note, _ in ends if note not in notes)
     days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))

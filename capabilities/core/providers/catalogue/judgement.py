@@ -26,8 +26,8 @@ CELLS: tuple[Cell, ...] = (*TEXT, *LETTERS.values())
 """All capabilities about which the catalogue contains facts."""
 
 ROUNDING = 0.95
-"""Two limits with at least this ratio are treated as the same limit rounded differently, such as 1,000,000 and
-1,048,576 tokens."""
+"""Two limits are treated as the same limit, rounded differently, if the lower is at least this fraction of the higher,
+such as 1,000,000 and 1,048,576 tokens."""
 
 
 class FactVerdict(StrEnum):

@@ -10,7 +10,7 @@ from capabilities.core.prices import Price, Rates
 from capabilities.core.providers.catalogue.judgement import FactVerdict
 
 ROUNDING = 0.99
-"""Two amounts with at least this ratio are treated as the same amount rounded differently."""
+"""Two amounts are treated as the same, rounded differently, if the lower is at least this fraction of the higher."""
 SORTS = tuple(field.name for field in fields(Rates))
 
 

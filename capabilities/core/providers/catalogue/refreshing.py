@@ -32,7 +32,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 MAX_CATALOGUE_BYTES = 32 * 1024 * 1024
-"""Maximum size of a decompressed file in bytes. The sources' current files have an eighth of this size."""
+"""Maximum size of a decompressed file in bytes. The sources' current files are an eighth of this size."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -182,7 +182,7 @@ def _brief(note: SourceNote) -> SourceNote:
 def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
     """Return the changes between two editions, for each host and name.
 
-    Models of which only the limits change are omitted.
+    Models for which only limits change are omitted.
     """
     rows_before, rows_after = (
         {(host, name): row for host, names in document.models.items() for name, row in names.items()}

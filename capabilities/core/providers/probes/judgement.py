@@ -19,7 +19,7 @@ from capabilities.core.providers.probes.questions import Probe, Sample, build_re
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""If a model answered a text-only request, these faults mean that it cannot read the file in another request."""
+"""If a model answers text-only requests, these faults in a request with a file mean that it cannot read the file."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
@@ -118,7 +118,7 @@ _NOTHING = re.compile(
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
 """Interpretations which mean that the model cannot read the file. The clearest are first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Interpretations that are accepted for the answer about the empty control file. The host may also reject this file."""
+"""Acceptable interpretations of the answer about the empty control file. A host may also reject an empty file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
