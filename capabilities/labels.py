@@ -43,7 +43,7 @@ OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "video": pgettext_lazy("output capability", "video"),
     "file": pgettext_lazy("output capability", "files"),
 }
-"""Labels of the output capabilities that need their own. The others have the labels of the input capabilities."""
+"""Labels of the output capabilities that need one of their own. All others share the input capability's label."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),

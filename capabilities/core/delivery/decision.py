@@ -1,6 +1,6 @@
 """Decide how a file is delivered to a model, as a pure function of file, model and position.
 
-Previews, get_artifact, messages between agents and request attempts all call `decide`, so previews match requests. A
+Previews, get_artifact, agent messages and request attempts all call `decide`, so previews match requests. A
 `Reader` represents the receiving model, and its protocol has a `Slot` for each kind of file that it accepts. A file
 that fits its slot is sent natively. Otherwise, the first check in `OBSTACLES` that fails gives the reason, and the
 reader's policies may allow another form, such as extracted text. If they do not, the model receives a description of

@@ -176,7 +176,7 @@ def wire_bytes(size: int | None) -> int:
 
 
 def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    # An unknown size, count or limit never prevents a delivery.
+    # An unknown size, count or limit never prevents native delivery.
     if actual is None or limit is None or actual <= limit:
         return None
     return make_reason(code, actual=actual, limit=limit, **facts)

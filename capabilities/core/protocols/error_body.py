@@ -74,7 +74,7 @@ _BASE_RESP = "base_resp"  # With HTTP status 200, MiniMax puts the real status i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error in a form that does not depend on the provider.
+    """A provider's error in a provider-independent form.
 
     `search_text` is the text by which the error is classified. `status` is the HTTP status stated in the body, `code`
     the provider's most specific code, and `param` the parameter that the error names. `retry_after` is in seconds.
@@ -173,7 +173,7 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
     for item in details:
-        # Gemini's reasons, and the quotas that were exceeded.
+        # In Gemini's errors, a detail may have a reason and the ids of the exceeded quotas.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):

@@ -56,7 +56,7 @@ FAILED = "Error:"
 
 
 def result_parts(message: Message) -> tuple[Part, ...]:
-    """Return the parts of a message, after the text `FAILED` if it is the result of a failed tool."""
+    """Return the parts of a message, preceded by the text `FAILED` if it is the result of a failed tool."""
     return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
 
 

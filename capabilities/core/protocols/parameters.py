@@ -36,8 +36,8 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
-# Reasoning is sent back only to the model that produced it. If it is not sent to another model, it does not count as
-# dropped.
+# Reasoning is sent back only to the model that produced it. Withholding it from other models does not count as
+# dropping it.
 K = Treatment.RETURNED
 
 

@@ -47,7 +47,10 @@ class SchemaReferences:
         self._root = root
 
     def resolve(self, schema: Schema) -> Schema:
-        """Return a schema with its reference replaced with the target. Raise `UnfitSchemaError` if there is none."""
+        """Return a schema with its reference replaced with the target.
+
+        Raise `UnfitSchemaError` if the target is missing, or if the references form a cycle.
+        """
         followed: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)

@@ -107,7 +107,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _redact_sentence(text: Translatable) -> str:
     plain_text = str(text)
-    # A key can span an inserted value and the words around it. Then only the redacted plain text is safe.
+    # A key can span an inserted value and the words around it. In that case, only the redacted plain text is safe.
     cleaned = redact(plain_text)
     return text if cleaned == plain_text else cleaned
 

@@ -105,7 +105,7 @@ class CapabilityRouter:
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
         """Return the message, adapted to the service. An unknown service is treated as text only.
 
-        Whatever the attachments are, this method raises no exception.
+        This method never raises an exception, whatever the attachments contain.
         """
         reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
         parts: list[dict[str, Any]] = []

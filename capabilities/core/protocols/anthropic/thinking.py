@@ -29,7 +29,7 @@ ACCEPTS_BUDGET = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 
 
 class ImpliedEffort(str):
-    """The effort that is closest to a budget, for models that accept no budget.
+    """The effort that corresponds to a thinking budget, for models that accept no budget.
 
     It is ignored if the budget itself is sent.
     """

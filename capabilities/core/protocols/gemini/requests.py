@@ -133,7 +133,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # Safety settings are not part of generationConfig, but a field beside it.
+    remaining.pop(SAFETY, None)  # Safety settings are a field beside generationConfig, not part of it.
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))

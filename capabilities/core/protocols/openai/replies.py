@@ -69,7 +69,7 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-# The HTTP status for each finish reason that means that the provider failed.
+# Maps finish reasons which mean that the provider failed to HTTP statuses.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 

@@ -63,7 +63,7 @@ ENDINGS: Mapping[str, Ending] = {
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# The HTTP status for each status of a response that contains no answer.
+# Maps the `status` of a response without an answer to an HTTP status.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 

@@ -163,8 +163,8 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # A contested capability counts as missing. If this is wrong, text is sent instead of a file, but if a yes were
-    # wrong, the request would fail.
+    # A contested capability counts as missing. If the model has it, text is needlessly sent instead of a file. If it
+    # counted as present and the model lacked it, the request would fail.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 

@@ -224,7 +224,7 @@ order."""
 def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
     """Yield the names to look up, most exact first. With `version`, yield only names of the same model version."""
     name = model.strip().lower()
-    # A name with a path is not looked up, because the first rule removes the path.
+    # If the name has a path, look it up only without the path, which the first rule removes.
     if FORMS[0].pattern.search(name) is None and name:
         yield name
     for form in FORMS:

@@ -121,7 +121,7 @@ def read_own_list(
 
 
 def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
-    """Return the document with this source added, or replaced if the document has a source of the same name."""
+    """Return the document with this source added. It replaces a source of the same name."""
     sources, old_ends = split_document(current)
     names = [source.name for source, _ in sources]
     if note.name in names:

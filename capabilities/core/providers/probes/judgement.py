@@ -135,7 +135,7 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
-    # Ignore a repetition of the question, because the question contains NONE, but is not a denial.
+    # Ignore a repetition of the question, because the word NONE in it is not a denial.
     answer_text = answer.text.replace(probe.question, " ").strip()
     if not answer.text.strip():
         return AnswerReading.SILENT
