@@ -132,8 +132,7 @@ class FairSlots:
     def release(self, name: str) -> None:
         """Release a slot. The waiting caller that holds the fewest slots gets it.
 
-        If several hold equally few, those whose patience has ended go first, and then those that were served least
-        recently.
+        If several hold equally few slots, those whose patience has ended go first, then those served least recently.
         """
         with self._lock:
             self._held -= Counter([name])  # Subtracting counters removes names that hold no slots.

@@ -325,8 +325,8 @@ class AgentKey(models.Model):
     """An agent's key. Its secret is stored only as an HMAC, and its row is found by the public id in the key.
 
     `signed_with` names the signing secret of the HMAC, and is empty for old keys. `terms` contains the key's limits and
-    labels (`KeyTerms`), and `issued_terms` those with which it was issued. Later changes to `terms` are part of the
-    configuration and can be undone.
+    labels (`KeyTerms`), and `issued_terms` the terms with which the key was issued. Later changes to `terms` are
+    part of the configuration and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")

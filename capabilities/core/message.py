@@ -71,8 +71,8 @@ class Converted:
     """A converted file, such as a PNG made from a BMP: its bytes, its type and, for an image, its size in pixels.
 
     `original_pixels` is the number of pixels that the decoder produced. If the file itself defines a crop, the cropped
-    area does not count as a loss. `frames` is the number of pages or frames in the original file, of which only the
-    first was converted.
+    area does not count as a loss. `frames` is the number of pages or frames in the original file. Only the first one
+    was converted.
     """
 
     blob: Blob

@@ -61,8 +61,7 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""Parts of pages whose views are recorded in the audit log, with the name of the recorded action. Views of thumbnails
-are not recorded."""
+"""Maps parts of pages to the audit log actions that record their views. Views of thumbnails are not recorded."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {

@@ -235,9 +235,9 @@ class Usage:
     """Token counts from the provider. A count is None if the provider did not state it.
 
     The fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
-    provider's prompt cache. `cache_write_tokens` were written to it, and fields with `_5m`, `_1h` and so on count those
-    with that cache duration. `tool_tokens` are input tokens that the provider's own tools produced. Fields that end in
-    `_requests` count calls to such tools.
+    provider's prompt cache. `cache_write_tokens` were written to it, and fields with `_5m`, `_1h` and so on count the
+    tokens written with that cache duration. `tool_tokens` are input tokens that the provider's own tools produced.
+    Fields that end in `_requests` count calls to such tools.
     """
 
     prompt_tokens: int | None = None

@@ -200,9 +200,9 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 def can_read(file: FilePart, reader: Reader) -> bool:
     """Return whether the reader would receive the file itself, not a description, if the bytes were available."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
-    # A description names the agents whose models accept a file of this type and size. Agents whose models could receive
-    # only extracted text or page images are not named, because the model that reads the description could receive these
-    # as well.
+    # A description names the agents whose models accept a file of this type and size. It omits agents whose
+    # models could receive only extracted text or page images, because the model that reads the description could
+    # receive these, too.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
@@ -245,7 +245,7 @@ FRAMED = frozenset({"image/tiff", "image/gif", "image/apng", "image/png", "image
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
-    """Return the slot in which a document's pages can be sent as images, or None if this is not possible."""
+    """Return the slot for sending a document's pages as images, or None if this is not possible."""
     slot = reader.slots.get(Kind.IMAGE)
     if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED | FRAMED:
         return None

@@ -41,8 +41,8 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
         return None
     max_pages = _max_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Always draw pages at the smaller size that is allowed in requests with many images, so that they do not depend on
-    # the rest of the request.
+    # Always draw pages at the smaller size that is allowed in requests with many images, so that the page images do
+    # not depend on the request's other content.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}

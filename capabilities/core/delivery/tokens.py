@@ -52,8 +52,8 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    # Find the largest size with the same aspect ratio that has at most `budget` cells, and whose long edge, padded to
-    # whole cells, is at most `edge` pixels.
+    # Find the largest size with the same aspect ratio that has at most `budget` cells and a long edge, padded to whole
+    # cells, of at most `edge` pixels.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:

@@ -251,7 +251,7 @@ the question itself."""
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
     """Return the user's text that accompanies a file in the message at this index, or None if there is none.
 
-    For a file in a tool result, this is the text of the last user message before it. Later messages are ignored, so
+    For a file in a tool result, return the text of the last user message before it. Later messages are ignored, so
     that the result is the same in later turns.
     """
     question = next(

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from capabilities.core.wire import Annotation, Target
 
-# Maximum token count. A higher count from a provider is reduced to it, because no model reads or writes so many tokens
-# in one call.
+# Maximum token count. A higher count from a provider is reduced to it, because no model reads or writes that many
+# tokens in one call.
 MAX_COUNT = 100_000_000
 
 

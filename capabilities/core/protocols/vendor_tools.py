@@ -2,8 +2,8 @@
 
 A provider's `vendorTools` are the names that callers may use with it. The tables are based on the request and response
 types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25), and a test compares them with
-these types. In `vendorTools`, a type that is not in the tables has its own name without the date, and a field has its
-name in snake_case. Administrators can therefore allow types and fields that are newer than the tables.
+these types. In `vendorTools`, a type that is missing from the tables goes by its own name without the date, and such a
+field by its name in snake_case. Administrators can therefore allow types and fields that are newer than the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# This name means all names, including those that a vendor adds later.
+# This entry allows all names, including those that a vendor adds later.
 EVERY = "*"
 # Tools that run at the vendor while the model answers, and fields that control them.
 RUN_BY_VENDOR = (

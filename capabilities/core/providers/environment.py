@@ -141,8 +141,8 @@ def read_variable(variable: str, env: Mapping[str, str], allowed: Collection[str
 class Overrides:
     """Which variable overrides each provider's key, and which providers have no such variable.
 
-    `nameless` are providers whose names contain no letter or digit for NAME. `colliding` are groups of providers with
-    the same variable.
+    `nameless` are providers whose names have no letter or digit from which NAME could be made. `colliding` are groups
+    of providers that would have the same variable.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)

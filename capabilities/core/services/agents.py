@@ -21,7 +21,7 @@ ALWAYS_LISTED = ("vision", "audio", "file")
 class AgentProfile:
     """An agent's public data.
 
-    `capabilities` are those of the agent's service or, if it uses a route, of the route's first model that is ready.
+    `capabilities` are those of the agent's service or, if it uses a route, of the first ready model in the route.
     `expires_at` is in seconds since 1970, or None for a permanent agent. `is_configured` is True for agents that
     administrators configured, and False for agents that programs created at run time.
     """
@@ -141,7 +141,7 @@ class Labels:
         return str(getattr(self, label.value))
 
     def with_fallback(self, fallback: Labels) -> Labels:
-        """Return these labels, with empty ones replaced by those of `fallback`."""
+        """Return these labels, with empty ones filled in from `fallback`."""
         return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 
 

@@ -71,8 +71,8 @@ ENDINGS: Mapping[str, Ending] = {
 }
 
 
-# Maps names in a `usage` object (for `DETAILS`, in its nested objects) to fields of `Usage`. Anthropic's count of input
-# tokens does not include tokens read from or written to the cache.
+# Maps names in a `usage` object (for `DETAILS`, in its nested objects) to fields of `Usage`. Anthropic's input token
+# count excludes tokens read from or written to the cache.
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",

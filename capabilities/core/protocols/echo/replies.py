@@ -1,4 +1,4 @@
-"""Encode the embedded provider's answers as response bytes, like those of a vendor, and decode them."""
+"""Encode the embedded provider's answers as response bytes, as a vendor would send them, and decode them."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ FAILURES: Mapping[str, Fault] = {
 }
 
 
-# Maps names in `usageMetadata` (for `DETAILS`, modalities in its lists) to fields of `Usage`. Gemini's count of text
-# tokens does not include reasoning, and its count of prompt tokens does not include the results of its own tools.
+# Maps names in `usageMetadata` (for `DETAILS`, modalities in its lists) to fields of `Usage`. Gemini's text token
+# count excludes reasoning, and its prompt token count excludes the results of its own tools.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -215,7 +215,7 @@ def own_kind(part: Mapping[str, Any]) -> str | None:
 
 
 def part_tool_name(part: Mapping[str, Any], kind: str) -> str:
-    """Return the `vendorTools` name of a part of one of Gemini's own tools. `kind` is one of `OWN_PARTS`."""
+    """Return the `vendorTools` name of the Gemini tool to which this part belongs. `kind` is one of `OWN_PARTS`."""
     # The `toolType` of a tool call or response contains the tool's name.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return field_tool_name(non_empty_text(held.get("toolType") or held.get("tool_type")) or kind)

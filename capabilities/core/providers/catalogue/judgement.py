@@ -123,7 +123,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the supported capabilities, without those on which the sources disagree."""
+        """Return the supported capabilities, excluding those on which the sources disagree."""
         true_cells = [cell for cell, fact in self.facts.items() if fact.value]
         inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
         return Capabilities(inputs, outputs)

@@ -104,7 +104,7 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """Yield the chat models in a provider's own list, except those for which nothing but an id is stated.
+    """Yield the chat models in a provider's own list, omitting models for which the list states only an id.
 
     The field names of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM are known (November
     2026).

@@ -86,7 +86,7 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""The video sample values of black, of white, and of no colour."""
+"""Video sample values for black, white, and no colour."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
 """The first byte of each type of NAL unit: a self-contained picture, a picture that refers to an earlier one, and the
 sequence and picture parameter sets."""

@@ -3,8 +3,8 @@
 Two of the files contain a word (in audio, four digits) that is drawn at random for each question. The third file,
 called the control file, is empty. Neither the question nor the file name hints at the word.
 
-If a model cannot read a file, it guesses the contents with a probability of at most 1 / `Vocabulary.size`, because the
-contents are drawn for each file, and an answer that names several is not accepted.
+If a model cannot read a file, its chance of guessing the contents is at most 1 / `Vocabulary.size`, because the
+contents are drawn for each file, and an answer that names several words is not accepted.
 """
 
 from __future__ import annotations
