@@ -98,7 +98,7 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 
 
 def rate_from_amount(amount: Decimal | None) -> int | None:
-    """Return an amount per million tokens in the unit of `Rates`, or None for None."""
+    """Convert an amount per million tokens to the unit of `Rates`. Return None if there is no amount."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -218,7 +218,7 @@ def amount_text(nanos: int) -> str:
 # Prices in JSON, as administrators enter them: amounts per million tokens in a currency.
 
 MAX_PRICE = 1_000_000
-"""Maximum price of a million tokens. A higher price must be a typing error."""
+"""Maximum price of a million tokens. A higher price must be a typo."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",

@@ -27,4 +27,4 @@ class Problem:
 
 
 MAX_PROBLEMS = 20_000
-"""Checks stop once they have found this number of problems."""
+"""Checks stop once they have found this many problems."""

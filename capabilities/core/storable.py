@@ -92,7 +92,7 @@ def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_pa
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
             yield unreadable_text(path_text(path))
-        elif isinstance(item, int | float) and not -MAX_NUMBER <= item < MAX_NUMBER:  # This also rejects NaN.
+        elif isinstance(item, int | float) and not -MAX_NUMBER <= item < MAX_NUMBER:  # NaN fails this comparison, too.
             message_path = path_text(path)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path

@@ -50,7 +50,7 @@ class ModelEndpoint:
 
     @property
     def origin(self) -> str:
-        """Return the id that marks this model's reasoning (see `capabilities.core.thoughts`)."""
+        """Return the id that identifies this model's reasoning (see `capabilities.core.thoughts`)."""
         return self.target.origin(self.protocol.name)
 
     @property

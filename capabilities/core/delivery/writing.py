@@ -318,4 +318,4 @@ WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
         Outcome.REFUSED: _write_description,
     }
 )
-"""The function that carries out each delivery outcome."""
+"""Maps each delivery outcome to the function that carries it out."""

@@ -128,7 +128,7 @@ UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
 NO_CONSTRAINT = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-# Phrases that describe constraints to a model. All other keywords are written as they are in the schema.
+# Maps keywords to phrases that describe their constraint to a model. All others are written as `keyword: value`.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",

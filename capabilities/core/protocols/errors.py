@@ -96,7 +96,7 @@ _NAMED = re.compile(
     r"|^(?:body\.)?(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter"
     r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM and SGLang
-    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # The format of pydantic itself.
+    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own format
     re.IGNORECASE | re.MULTILINE,
 )
 # OpenAI's message when the model accepts the parameter but not its value, such as `minimal` for `reasoning_effort`.

@@ -241,7 +241,7 @@ def select_names(condition: Callable[[str], bool]) -> frozenset[str]:
     return frozenset(name for name in PARAMETERS if condition(name))
 
 
-# Names of the rows for cache breakpoints.
+# Names of the table rows for cache breakpoints.
 BREAKPOINT_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
 
 

@@ -38,7 +38,7 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
-    """Return the object with the tool's name, then the arguments or free text, and whether it is a custom tool."""
+    """Return the object that contains the tool's name, the arguments or free text, and whether the tool is custom."""
     call = item.get("function")
     if isinstance(call, dict):
         return call, call.get("arguments"), False

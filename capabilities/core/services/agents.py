@@ -126,7 +126,7 @@ class LabelKind(StrEnum):
 
 
 MAX_LABEL_CHARS: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""Maximum length of each kind of label. For the label of an end user, a client may generate a long id."""
+"""Maximum length of each kind of label. It is higher for end users, because clients may generate long ids."""
 
 
 @dataclass(frozen=True, slots=True)

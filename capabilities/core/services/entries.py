@@ -57,7 +57,7 @@ class LlmServiceConfig:
 def type_name(value: object) -> str:
     """Return the JSON type of a value, such as `a list` or `null`.
 
-    Messages state it because they must not reveal the value.
+    Messages state the type, because they must not reveal the value.
     """
     return TYPE_NAMES.get(type(value), type(value).__name__)
 

@@ -221,7 +221,7 @@ SPECIAL_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "application/vnd.ms-outlook-pst": ("Outlook 数据文件", "Outlook data file"),
     }
 )
-"""Names that do not consist of a format and a noun, by type."""
+"""Maps MIME types to names that do not consist of a format and a noun."""
 
 FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}

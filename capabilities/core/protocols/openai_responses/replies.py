@@ -84,7 +84,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-# Maps names in `cache_write_tokens_details` to fields of `Usage`. There is one for each cache lifetime.
+# Maps names in `cache_write_tokens_details` to fields of `Usage`. There is one count for each cache lifetime.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 

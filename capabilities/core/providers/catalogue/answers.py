@@ -84,7 +84,7 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def find(self, words: str) -> list[tuple[str, str]]:
-        """Return host and name of each model that matches all of these words, shortest names first.
+        """Return the host and name of each model that matches all of these words, shortest names first.
 
         Each word may be in the host or in the name.
         """

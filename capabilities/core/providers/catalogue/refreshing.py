@@ -173,7 +173,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
-    # This raises ValueError if the date is invalid.
+    # Raise ValueError if the date is invalid.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)

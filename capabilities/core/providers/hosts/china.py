@@ -1,4 +1,4 @@
-"""Provider hosts in China. If one has a different host name for other countries, it is in the same row."""
+"""Provider hosts in China. If a host has another DNS name for other countries, it is in the same row."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ DISMISSAL_PERIOD = timedelta(days=7)
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
-"""Maps (provider, model) and then the capability to the kind of drift."""
+"""Maps (provider, model) to a map from capabilities to kinds of drift."""
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 
