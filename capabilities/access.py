@@ -152,7 +152,7 @@ def _renew_signature(row: AgentKey, secret: str) -> None:
 
 
 def find_principal(public_id: str, agent_id: str) -> Principal | None:
-    """Return the agent of a previously authenticated key, or None if the key is no longer valid."""
+    """Return the principal for a previously authenticated key, or None if the key is no longer valid."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
@@ -208,7 +208,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return why the key may not make the call, or None if it may. `path` is written as in the table of permissions."""
+    """Return why the key may not make the call, or None if it may. `path` is written as in the permission table."""
     scope = call_scope(method, path)
     if scope is None:
         return NO_ROW

@@ -22,7 +22,7 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 UPDATE_INTERVAL = timedelta(minutes=1)
-"""Minimum time before newer evidence replaces the evidence of a refusal."""
+"""Evidence of a refusal is replaced by newer evidence only after this time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The table of permissions: each role's rights on each page, and the scope that each API call needs.
+"""The permission table: each role's rights on each page, and the scope that each API call needs.
 
 Pages are listed by URL name, calls by method and path. Everything that is not listed is refused, so each new page or
 call needs a row. A new role needs a member in `UserRole` and a column in each row. A test compares the table with the
@@ -14,7 +14,7 @@ from functools import cache
 
 
 class UserRole(StrEnum):
-    """User roles, in the order of the columns in the table of permissions."""
+    """User roles, in the column order of the permission table."""
 
     ANONYMOUS = "anonymous"
     VIEWER = "viewer"
@@ -236,8 +236,8 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The URL name of the page on which each kind of object is changed. Users who may not change objects on this page may
-not restore or undo such changes either."""
+"""Maps each kind of object to the URL name of the page on which it is changed. Users who may not change objects on this
+page may not restore or undo such changes either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
@@ -301,7 +301,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""All API calls of agents, with the scope that the key needs for each. HEAD counts as GET."""
+"""All agent API calls, each with the scope that the key needs. HEAD counts as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),

@@ -183,8 +183,8 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    # Tokens times millionths of a unit per million tokens gives thousandths of a nano. The maximum is low enough for
-    # adding up many costs.
+    # Tokens times millionths of a unit per million tokens gives thousandths of a nano. The maximum is low enough that
+    # many costs can be added up.
     return min((total + 500) // 1000, MAX_NANOS)
 
 

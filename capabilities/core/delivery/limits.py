@@ -35,7 +35,7 @@ PAGED_TYPES = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    # The pages for administrators show the source and the date next to each limit.
+    # The administrators' pages show the source and the date next to each limit.
     origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}

@@ -72,6 +72,6 @@ def find_problem(word: str) -> Translatable | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate how many tokens text has from its size in UTF-8: 0.25 per ASCII character, 1 per Chinese character."""
+    """Estimate a text's token count from its UTF-8 size: 0.25 per ASCII character, 1 per Chinese character."""
     more = len(text.encode("utf-8", "replace")) - len(text)
     return (2 * len(text) + 3 * more + 7) // 8

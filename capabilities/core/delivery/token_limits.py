@@ -49,7 +49,7 @@ class TokenLimits:
         count = estimate_request(adapted, model)
         if count <= self.context.tokens * MARGIN:
             return None
-        # Round to two significant digits, because the estimate is not more precise.
+        # Round to two significant digits, because the estimate is no more precise.
         return translatable(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
 
 

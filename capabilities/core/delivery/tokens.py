@@ -151,7 +151,7 @@ def find_family(model: str) -> Family | None:
 
 
 def text_tokens(text: str) -> Estimate:
-    """Estimate how many tokens text has: 1 per Chinese, Japanese or Korean character, 0.25 per other character."""
+    """Estimate a text's token count: 1 per Chinese, Japanese or Korean character, 0.25 per other character."""
     # Look up the width of each distinct character only once.
     counts = {} if text.isascii() else Counter(text)
     wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")

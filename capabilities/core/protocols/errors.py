@@ -31,8 +31,8 @@ def _compile_pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-# A message with these words names a MIME type. The type does not reveal which capability is missing, because content of
-# any kind may have this type.
+# These words reject a MIME type. They do not reveal which capability is missing, because content of any kind may have
+# such a type.
 UNSUPPORTED_TYPE = "unsupported mime type"
 CAPABILITY = _compile_pattern(
     r"does not support (image|vision|audio|video|pdf|file)",

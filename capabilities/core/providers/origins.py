@@ -160,7 +160,7 @@ def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint
 
 
 def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) -> str | None:
-    """Return why these resolved addresses must not be called, or None if all are public or the origin is listed."""
+    """Return why no connection to these addresses is allowed, or None if all are public or the origin is listed."""
     origin = parse_origin(url) or url
     if policy.lists(origin):
         return None

@@ -19,7 +19,7 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 TYPE_KINDS: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that are also kinds of content. An attachment without any of these types is treated as a file."""
+"""Attachment types that are also kinds of content. An attachment of any other type is treated as a file."""
 
 
 @dataclass(frozen=True, slots=True)

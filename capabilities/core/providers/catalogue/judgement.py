@@ -173,8 +173,8 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
-    # Use the lowest limit. If it is too low, a request is only sent to another model, but if it is too high, the
-    # request fails.
+    # Use the lowest limit. If it is too low, some requests are needlessly sent to another model. If it were too
+    # high, requests would fail.
     lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if lowest < highest * ROUNDING:
         return StatedLimit(lowest, FactVerdict.CONTESTED, numbers)
