@@ -1,7 +1,7 @@
 """Record which models refused a kind of file that they can read according to their recorded capabilities.
 
 The request log writer (routing_admin/request_log/entries.py) buffers refusals in memory. The server's periodic upkeep
-writes them to the database. If a crash loses a refusal, the next one is recorded instead.
+writes them to the database. If a crash loses a refusal, the model's next one is recorded.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Kind
 def may_have_flaw(file: FilePart) -> bool:
     """Return whether the file must be opened to find out if it is locked or damaged."""
     if file.mime_type in PAGED and file.pages is not None:
-        # Its pages have already been counted, so the document can be opened.
+        # The document's pages have already been counted, so it can be opened.
         return False
     return isinstance(file.content, Inspectable) and (file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES)
 

@@ -118,7 +118,7 @@ _NOTHING = re.compile(
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
 """Interpretations which mean that the model cannot read the file. The clearest are first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Acceptable interpretations of the answer about the empty control file. A host may also reject an empty file."""
+"""Acceptable interpretations of the answer about the empty control file. A host may reject an empty file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
