@@ -1,4 +1,4 @@
-"""The program `routing-admin`: the commands of `manage.py`, some under names that are easier to find.
+"""The program `routing-admin`: the commands of `manage.py`, some of them under shorter or clearer names.
 
 Without a command, it prepares the installation and starts the server. Options, messages and exit status are the same as
 those of `manage.py`.

@@ -34,8 +34,8 @@ from capabilities.json_bodies import (
 S = TypeVar("S", bound=BaseModel)
 
 CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
-"""Maps Pydantic's error types to our constraint names. `_build_problem` derives the constraint of other types from
-their suffix.
+"""Maps Pydantic's error types to our constraint names. For other error types, `_build_problem` derives the constraint
+from the type's suffix.
 """
 
 
@@ -63,7 +63,7 @@ class AgentKeyAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots for heavy work are divided fairly between agents; this name identifies the agent.
+                # Slots for heavy work are divided fairly among agents. This name says which agent the work is for.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -77,7 +77,7 @@ def agent_actor(request: HttpRequest) -> Actor:
 
 
 def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
-    """Return a JSON response with those fields of the schema that are set; `_` in header names becomes `-`."""
+    """Return a JSON response. Unset fields of a schema are omitted, and `_` in header names becomes `-`."""
     if isinstance(value, BaseModel):
         data = value.model_dump_json(exclude_unset=True).encode()
     else:

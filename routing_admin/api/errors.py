@@ -154,9 +154,9 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Calls of the data plane (`/v1`) that clients send to this API by mistake.
+"""Maps paths of the data plane (`/v1`) that clients request here by mistake to the call to suggest.
 
-Chat calls are not listed, because the data plane's code for unknown URLs answers them in the format of their own API.
+Chat calls are not listed: the data plane's handler for unknown URLs answers them in their own API's format.
 """
 
 

@@ -109,7 +109,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return those labels on the agent's key that have a budget in the current configuration."""
+    """Return a limit holder for each label on the agent's key that has a budget in the current configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -150,7 +150,7 @@ def request_headers(request: HttpRequest) -> dict[str, str]:
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    """Plan the request, with all of its database work; raise `CallError` or `InvalidError` for an invalid request."""
+    """Plan the request and do all of its database work; raise `CallError` or `InvalidError` if it is invalid."""
     try:
         return _plan_send(request)
     finally:

@@ -28,7 +28,7 @@ SUBJECTS: Mapping[str, Promise] = {
 MAX_SEARCH_CHARS = 100
 """Maximum length of a search text in characters."""
 MAX_DEPTH = 3
-"""How deep the fields of nested objects are listed."""
+"""Maximum depth to which the fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
 """An example value for each JSON type."""
 

@@ -28,7 +28,7 @@ def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
-    """Return the enabled services in their configured order, or only the services that read (or write) a capability."""
+    """Return the enabled services in their configured order, or only those that can read (or write) the capability."""
     registry = build_registry(snapshot.current())
     services = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in services]

@@ -58,7 +58,7 @@ def own_requests(
     `nextCursor` is the `cursor` for the next page, null on the last page. `since` and `until` are days or times (ISO
     8601). `status` is `ok`, `failed`, `refused`, `cancelled`, `error` (all but `ok`), `fallback`, a number such as 429
     or a code such as `all_providers_failed`. `route` is a task type, `model` the model of a candidate that was called.
-    The status is 400 for other values.
+    An invalid value is refused with a 400.
     """
     agent = request_principal(request).agent
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}

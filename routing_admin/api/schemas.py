@@ -268,7 +268,7 @@ class RequestOut(RequestHeadOut):
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls that use a model. They make their own reservation, which also covers tokens, without blocking a thread."""
+"""Calls that use a model. They reserve their usage themselves, including tokens, without blocking a thread."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):

@@ -74,7 +74,7 @@ def list_agents(
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """Return the calling agent with its model's capabilities and its limits, and agents for each other capability."""
+    """Return the calling agent with its limits and its model's capabilities, and agents for the other capabilities."""
     principal = request_principal(request)
     agent, key = agent_holder_id(principal.key_owner), key_holder_id(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})

@@ -47,9 +47,9 @@ def own_usage(
 
     `team`, `project` and `user` select only calls with these labels. `since` and `until` (exclusive) are days or times
     (ISO 8601); days are in the installation's time zone. By default the period is the last 30 days. Partial hours are
-    counted as whole hours, and partial days as whole days if `since` is more than two days ago; `since` and `until` of
-    the answer are the counted range. `cost` maps each currency to its own amount; `unknownCost` counts requests without
-    a known price. The status is 400 for other values.
+    counted as whole hours, and partial days as whole days if `since` is more than two days ago; the response's `since`
+    and `until` give the period that was counted. `cost` maps each currency to its own amount; `unknownCost` counts
+    requests without a known price. An invalid value is refused with a 400.
     """
     if groupBy not in GROUPS:
         raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")

@@ -76,10 +76,11 @@ class CorrectionIn(Body):
 
 
 class ArtifactOut(BaseModel):
-    """An artifact's metadata; `size` is in bytes, and text also has its encoding and whether the encoding is certain.
+    """An artifact's metadata; `size` is in bytes, and only text has `encoding` and `encodingCertain`.
 
-    `corrected` contains corrected values, which override detected ones. `mismatch` says whether the declared and the
-    detected type differ, and `evidence` why. Measurements such as width or duration are present if they are known.
+    `corrected` contains corrected values, which override detected ones. `mismatch` says whether the declared and
+    detected types differ, and `evidence` shows what the detected type is based on. Measurements such as width or
+    duration are present if they are known.
     """
 
     id: str

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PAGE = 20
 """Default number of artifacts per page of `list_artifacts`."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields of each artifact in the list that a model receives."""
+"""Fields of each artifact that `list_artifacts` returns to a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,9 @@ def choose_language(requested: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadArtifact:
-    """An artifact as a model can read it.
+    """An artifact in a form that a model can read.
 
-    If the model receives only a description, `readers` are the agents that can read the artifact itself.
+    If this form is only a description, `readers` names the agents that can read the artifact itself.
     """
 
     result: ContentRouteResult

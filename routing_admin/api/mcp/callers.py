@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""The ASGI scope's key for the caller."""
+"""Key of the ASGI scope under which the caller is stored."""
 LONG_STRINGS = "routing_admin.mcp_texts"
-"""The ASGI scope's key for a mapping of placeholders in the body to the long strings that they replace."""
+"""Key of the ASGI scope for a mapping from placeholders in the body to the long strings that they replace."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,11 +147,11 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # Facts about the file go into `_meta`: if `structuredContent` is present, Claude Code and Codex show their models
-    # nothing else, so the models would never receive the file.
+    # Put facts about the file into `_meta`: given `structuredContent`, Claude Code and Codex show their models nothing
+    # else, so the models would never receive the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [build_content(answer.result)]
-    if answer.readers:  # The text is empty or None if the model reads the file itself.
+    if answer.readers:  # There are no readers if the model reads the file itself.
         names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
         more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(names)}{more}"))

@@ -17,7 +17,7 @@ from routing_admin.models import AdminToken
 KIND = "rat"
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 MAX_OWNER = 75
-"""Maximum length of the owner's user name within the name that the audit log shows for a token."""
+"""In the audit log, a token's name starts with its owner's user name, cut to this many characters."""
 
 NO_TOKEN = Refusal(
     401,

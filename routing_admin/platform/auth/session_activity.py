@@ -1,7 +1,7 @@
 """Record where and when each session was last used. Updates are collected in memory, so that no page waits for a write.
 
 Django's session store contains the sessions and their users. The rows written here identify a session by a digest of
-its key. When a page displays the user agent, browser and operating system are inferred from it.
+its key. Pages infer the browser and operating system from the stored user agent.
 """
 
 from __future__ import annotations

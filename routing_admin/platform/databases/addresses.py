@@ -32,7 +32,7 @@ NAMED: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Defaults for some of these libpq parameters."""
+"""Default values of some of these libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
 """Settings of a serving process's connection pools, one for the configuration and one for the request log.
 `reconnect_timeout` is short, so that a failing pool reports its error soon. The next caller then starts a new attempt

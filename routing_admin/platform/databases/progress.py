@@ -77,7 +77,7 @@ _stream = owned(_ProgressStream)
 
 @contextmanager
 def progress_output(out: OutputWrapper) -> Iterator[None]:
-    """Show the progress of all work in the block on this stream."""
+    """Within the block, show the progress of all work on this stream."""
     stream = _stream()
     before, stream.out = stream.out, out
     try:
@@ -97,7 +97,7 @@ def show_progress(name: str, total: int = 0) -> Iterator[WorkProgress]:
 
 @contextmanager
 def watch_progress(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
-    """Show the progress of one long call in the block; a thread measures it, because the call itself cannot."""
+    """Show the progress of one long call in the block. A thread measures it, because the call itself cannot."""
     ended = threading.Event()
     with show_progress(name, total) as counter:
 

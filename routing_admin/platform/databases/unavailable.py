@@ -64,7 +64,9 @@ SQLITE_CODES: Mapping[int, DatabaseFault] = {
 count as outages.
 """
 NO_TABLE = ("no such table", "no such column", "has no column named")
-"""SQLite's messages for tables of another version of the program; there is no result code for this."""
+"""Parts of SQLite's messages for a table or column that is missing because another version of the program created the
+schema. SQLite has no result code for this.
+"""
 REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
 OUR_CLASSES = (ProgrammingError, NotSupportedError)
 

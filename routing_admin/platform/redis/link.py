@@ -56,7 +56,7 @@ def url_location(url: str) -> str:
 
 
 def is_fault(error: Exception) -> bool:
-    """Return whether Redis is unavailable or rejected a command; any other error is a bug in our call."""
+    """Return whether the error means that Redis is unavailable or rejected a command; other errors are our own bugs."""
     from redis import RedisError
 
     return isinstance(error, RedisError | OSError)
@@ -173,7 +173,7 @@ class RedisLink:
         return True
 
     def look(self) -> Outage | None:
-        """Ask the server now, and return the outage if it continues."""
+        """Check the server immediately, and return the current outage, or None if there is none."""
         self._again_at = 0.0
         self.beat()
         return self._outage
@@ -199,8 +199,8 @@ class RedisLink:
         sentence = explain_error(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        # Compare message templates instead of messages, because the inserted reasons vary: each is logged once per
-        # outage.
+        # Log the same cause only once per outage. Compare message templates, because the values inserted into them
+        # vary.
         if self._outage is None or self._outage.sentence.template != sentence.template:
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)

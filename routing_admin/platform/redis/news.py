@@ -61,7 +61,7 @@ class News:
         self._topics[topic] = _Topic(self.link.key("news", topic), length, handle)
 
     def publish(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
-        """Queue a message about a subject, which `render` writes when it is sent; without Redis, do nothing."""
+        """Queue a message about a subject; `render` creates it when it is sent. Without Redis, do nothing."""
         if not self.link.is_set:
             return
         with self._lock:

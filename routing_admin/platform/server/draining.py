@@ -46,7 +46,7 @@ class DrainingError(Exception):
 
 
 class WaitingPeriod:
-    """A task's wait, which is registered with `Draining` while it lasts."""
+    """Context manager for a task's wait, which `Draining` can end."""
 
     __slots__ = ("_ended", "_others", "_reason", "_task", "_waiting")
 

@@ -19,7 +19,7 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""Number of slots per place in the queue of waiting calls."""
+"""The queue has room for one waiting call per this many slots."""
 LARGE_BODIES_MIB = 1024
 """Memory in MiB for large bodies in one process; parsing a body takes about as much memory again."""
 THREADS = 16

@@ -30,8 +30,8 @@ from routing_admin.platform.server.scrapes import metrics
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""How long a probe waits for the checks, in seconds: less than orchestrators' timeouts, which would not name the
-cause.
+"""Maximum seconds that a probe waits for the checks. This is less than orchestrators' own timeouts, which would hide
+the cause.
 """
 OK, FAILED = "ok", "failed"
 

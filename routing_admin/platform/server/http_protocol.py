@@ -241,7 +241,8 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
                 is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
                 cycle.chunked_encoding = False if is_open else None
             elif is_open:
-                # uvicorn checks the declared length, so declare each block to be the whole remaining body.
+                # uvicorn compares the body with the declared length, so before each block, set this length to the
+                # block's.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

@@ -1,8 +1,8 @@
 """Count the outcomes of requests after their responses, and render metrics for Prometheus.
 
 Names and bucket boundaries follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`). Our own names
-start with `routing_admin`. Counts are plain numbers by labels, which prometheus_client renders, because a server's
-processes exchange and sum them (`worker_board.py`).
+start with `routing_admin`. Counts are plain numbers by labels, because a server's processes exchange and sum them
+(`worker_board.py`); prometheus_client only renders the result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ the sum of all observations.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """A metric, with values by labels; they are empty if nothing is known. A family with buckets is a histogram.
+    """A metric, with its values by labels; it has no values if nothing is known. A family with buckets is a histogram.
 
     The values of several processes are summed; with `is_largest`, the largest value is used instead.
     """

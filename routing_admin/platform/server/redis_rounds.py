@@ -46,7 +46,7 @@ class RedisRounds:
             self._link.beat()
             self._news.send()
         finally:
-            # Wait even after an error, because the thread would otherwise repeat it without a pause. A new message ends
+            # Wait even after an error: otherwise, the thread would repeat the round without a pause. A new message ends
             # the wait.
             if not self._ends.is_set():
                 self._wake.wait(PAUSE_SECONDS)

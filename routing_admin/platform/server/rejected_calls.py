@@ -1,7 +1,7 @@
 """Store a few rejected calls for some minutes: calls with invalid keys or unknown paths, which are not logged.
 
-They show an administrator who is waiting for a new key's first call that a call has arrived, and why it failed. They
-are collected in memory and written in the background, only a few at a time, so a flood of such calls costs nothing.
+An administrator who is waiting for a new key's first call can see that a call has arrived, and why it failed. The calls
+are collected in memory and written in the background, only a few at a time, so a flood of them costs almost nothing.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the usual length of a request head in bytes."""
+    """Return the approximate length of a request head in bytes."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 

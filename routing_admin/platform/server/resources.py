@@ -52,9 +52,9 @@ def count_tasks() -> int:
 SHORT_SWITCH_SECONDS = 0.001
 """Thread switch interval in seconds while threads compute pages, files or large bodies.
 
-A small call releases the GIL about ten times, and waits up to this long each time to get it back. At other times
-Python's 5 ms apply, because short intervals cost 15 % of a small call's CPU time under load: the request log's writer
-and the event loop then take turns more often.
+A small call releases the GIL about ten times, and may wait this long each time to get it back. At other times Python's
+default of 5 ms applies: with short intervals, the request log's writer and the event loop take turns more often, which
+costs 15 % of a small call's CPU time under load.
 """
 
 

@@ -83,7 +83,7 @@ class CompressedFile:
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a package without types
-    """Serve static files from where they are: hashed names may be cached for a year, plain names for a minute."""
+    """Serve static files from their source folders; hashed names may be cached for a year, plain names for a minute."""
 
     FOREVER = YEAR
 

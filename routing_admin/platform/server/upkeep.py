@@ -28,9 +28,7 @@ log = logging.getLogger(__name__)
 DAYS_SECONDS = 600.0
 """Seconds between checks whether the request log has partitions for the next days."""
 PAUSE_SECONDS = 0.4
-"""Seconds between rounds. If one round cannot get a lock, the next one still checks the configuration early enough:
-changes must take effect within a second.
-"""
+"""Seconds between rounds. Changes must take effect within a second, even if one round cannot get a lock."""
 
 
 @dataclass(slots=True)
@@ -38,9 +36,9 @@ class Upkeep:
     uses: LastUses = field(default_factory=last_uses)
     refusals: RefusalBuffer = field(default_factory=refusal_buffer)
     first: list[Callable[[], object]] = field(default_factory=list)
-    """Work that begins each round by loading the current configuration."""
+    """Work at the start of each round, which loads the current configuration."""
     further: list[Callable[[], object]] = field(default_factory=list)
-    """Work that higher packages do in each round after the configuration has been loaded."""
+    """Work that higher packages add to each round. It runs after the configuration has been loaded."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 

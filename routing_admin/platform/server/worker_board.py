@@ -1,10 +1,9 @@
 """Share metrics between the processes of one server, so that each of them can answer a scrape for all of them.
 
-Each process takes a slot, which it locks while it lives, and writes its numbers to the slot's file, in a folder in
-memory that `serve` creates and removes. When a process ends, its counts remain in the sum, and its successor in the
-slot continues them; its gauges are dropped. The process that answers a scrape reports its own numbers as it last wrote
-them. Otherwise a count could be higher in one scrape than in the next, and Prometheus takes a falling counter for a
-restart.
+Each process locks a slot while it runs, and writes its metrics to the slot's file. `serve` creates the folder of these
+files, in memory if possible, and removes it at the end. When a process ends, its counts remain in the sum, and the next
+process in the slot continues them; its gauges are dropped. The process that answers a scrape reports its own metrics as
+it last wrote them. Otherwise a count could be lower in the next scrape, which Prometheus would interpret as a restart.
 """
 
 from __future__ import annotations
@@ -34,14 +33,12 @@ FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
 """Environment variable that passes the folder's path to the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""Maximum age in seconds of other processes' numbers; if a process is killed, at most the counts of this time are
-lost.
-"""
+"""Maximum age of other processes' metrics in seconds. A killed process loses at most this many seconds of counts."""
 MAX_CPU_SHARE = 0.01
 
 
 class WorkerBoard:
-    """The slot of this process, and the numbers of all slots; without a folder, this process is the whole server."""
+    """The slot of this process, and the metrics of all slots. Without a folder, this process is the whole server."""
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources
@@ -73,7 +70,7 @@ class WorkerBoard:
             self._folder = None
 
     def publish(self) -> None:
-        """Write this process's numbers; if this raises `OSError`, the previous numbers remain."""
+        """Write this process's metrics to its file; if this raises `OSError`, the previous metrics remain there."""
         if self._folder is None:
             return
         with self._publishing:
@@ -85,7 +82,7 @@ class WorkerBoard:
             new.replace(path)
 
     def collect(self) -> tuple[list[MetricFamily], dict[str, int]]:
-        """Return the combined numbers of the server, and the ids of its running processes by slot."""
+        """Return the server's combined metrics, and the ids of its running processes by slot."""
         with suppress(OSError):
             self.publish()
         slots = _read_slots(self._folder) if self._folder is not None else {}
@@ -135,7 +132,8 @@ def shared_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try_lock(handle)
-    # Rename the folder only when it is locked, so that no other server takes it for abandoned.
+    # Rename the folder only after locking it, because other servers remove folders with this prefix that are not
+    # locked.
     folder = made.rename(root / f"{PREFIX}{made.name}")
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:
