@@ -49,7 +49,7 @@ def reset_lab(server: Server) -> None:
 
 @pytest.fixture
 def isolated_kept_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove responses that other tests have not yet written, and do not wait for other processes."""
+    """Discard kept answers that other tests have queued, and do not retry lookups for answers of other processes."""
     from routing_admin.gateway.responses import references
     from routing_admin.request_log.kept_answers import kept_answers
 

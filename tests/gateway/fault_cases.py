@@ -42,7 +42,9 @@ IMPATIENT = {
     "stream_stall": {"between": 0.5},
     "slow_body": {"between": 0.5},
 }
-"""The timeout that each fault exceeds. Only this timeout is short, so that a busy machine causes no other timeout."""
+"""Maps faults to the timeout that each exceeds. All other timeouts are long, so that a busy machine does not exceed
+them.
+"""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
 NOT_SENT = ("origin_refused", "key_missing")
 """`OUT_OF_REACH` are connection faults. `NOT_SENT` are faults for which no request is sent at all."""
@@ -152,9 +154,9 @@ CASES = [
 ]
 """Scenarios without a fault run only streamed and with a second candidate, which must not be called.
 
-Heavy scenarios and all others whose bytes are the same in every protocol run in one protocol only, taking the protocols
-in turn. Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault runs
-in one protocol.
+Heavy scenarios run only in OpenAI's protocol. Scenarios whose bytes are the same in every protocol run in one protocol
+each; the protocols take turns. Without a second candidate, the caller receives a refusal that depends on the fault
+alone, so each fault runs in one protocol.
 """
 
 

@@ -1,5 +1,4 @@
-"""The gateway's responses, validated by the vendors' own SDKs: with their types in strict mode and their stream
-accumulators.
+"""The gateway's responses, validated with the strict types and the stream accumulators of the vendors' own SDKs.
 
 The patterns below list the keys that a vendor may send as null. The SDKs' Python types do not say which keys these are,
 but their TypeScript types do. The patterns were taken from openai 6.49 (chat/completions, responses, shared) and

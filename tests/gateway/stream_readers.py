@@ -32,7 +32,7 @@ def read_chat(stream: bytes) -> ParsedAnswer:
 
 
 def read_gemini(stream: bytes) -> ParsedAnswer:
-    """Read consecutive parts. Each tool call must be in one part, and only the last chunk may have a finish reason."""
+    """Read a Gemini stream. Each tool call must be in one part, and only the last chunk may have a finish reason."""
     chunks = [json.loads(line.removeprefix(b"data: ")) for line in stream.split(b"\r\n\r\n")[:-1]]
     candidates = [chunk["candidates"][0] for chunk in chunks]
     assert ["finishReason" in candidate for candidate in candidates] == [False] * (len(candidates) - 1) + [True]
@@ -46,7 +46,9 @@ def read_gemini(stream: bytes) -> ParsedAnswer:
 
 
 def read_messages(stream: bytes) -> ParsedAnswer:
-    """Read numbered blocks. They must start and stop one after another, and each must have a single kind of content."""
+    """Read a Messages stream. Its blocks must start and stop one after another, and each must have only one kind of
+    content.
+    """
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):
@@ -72,7 +74,7 @@ def read_messages(stream: bytes) -> ParsedAnswer:
 
 
 def read_responses(stream: bytes) -> ParsedAnswer:
-    """Read items that are added, extended and completed.
+    """Read a Responses stream: items are added, extended and completed.
 
     A completed item must repeat its deltas, and the completed response must repeat all items.
     """

@@ -13,7 +13,7 @@ from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, Fa
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
 """On a kept-alive connection, these faults look like a connection closed while idle, so the request is sent again."""
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""For each scenario in which the provider asks to wait: the Retry-After in seconds that the caller receives."""
+"""Maps scenarios in which the provider requests a delay to the Retry-After in seconds that the caller receives."""
 
 
 @pytest.fixture(scope="module")

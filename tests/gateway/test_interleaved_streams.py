@@ -25,8 +25,7 @@ Step = tuple[str, int, str]
 """One chunk of an answer: `text`, `reasoning`, or `call` with the number of the tool call.
 
 The first chunk of a call is empty, because it sends only the call's name. Vendors send one call after another. The
-generated chunks may be mixed, but the arguments of a call begin no later than the arguments of calls that were named
-after it.
+generated chunks may be interleaved, but the arguments of calls begin in the order in which the calls were named.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
@@ -70,7 +69,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    # Tool calls whose name has been sent, but none of their arguments.
+    # Tool calls whose names have been sent, but whose arguments have not begun.
     waiting: list[int] = []
     while tracks := [track for track in tracks if track]:
         allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]

@@ -46,8 +46,8 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 def loopback(loopback: Loopback) -> Loopback:
     """Create providers and routes.
 
-    In the route `slow`, a test triggers the response of the first candidate, and a second candidate responds
-    immediately. `alone` has only the first candidate. `never` does not begin a stream early.
+    The first candidate of `slow` responds when a test tells it to, its second candidate immediately. `alone` has only
+    the first candidate. `never` does not begin a stream early.
     """
     add_route("slow", "silent", "stream", seconds=SOON)
     add_route("alone", "silent", seconds=SOON)

@@ -139,7 +139,7 @@ async def test_200_parallel_calls_never_exceed_money_budgets_in_two_processes(se
         while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
             refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
             refusal = refused.json()["error"]["message"]
-    # The other process is slow to write its usage to the ledger and the log.
+    # The other process may take a while to write its usage to the ledger and the log.
     async with asyncio.timeout(60):
         while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), logged_cost(server, "search")} != {
             round(spent, 6)

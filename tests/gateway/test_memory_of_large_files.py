@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 MIB = 1024 * 1024
 SIZE = 25 * MIB - 64 * 1024
-"""Just below the upload limit. The limit includes the form around the file."""
+"""Slightly less than the upload limit, which also covers the form around the file."""
 
 BLOCK = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
 EDGE = "part-of-the-form"

@@ -302,7 +302,9 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
     ],
 )
 def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
-    """Thinking is never the last block. Gemini sends its signature last, where clients look for the answer."""
+    """Clients look for the answer in the last block, so thinking precedes it. Gemini, however, sends its signature
+    last.
+    """
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
     call = parse_call(request("x", **options))

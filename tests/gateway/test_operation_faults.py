@@ -30,7 +30,7 @@ from tests.lab import SCENARIOS, Lab
 
 CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""Scenarios only for chat: strict hosts, and an answer that is empty in chat but complete in these calls."""
+"""Scenarios that make sense only for chat: strict hosts, and an answer that counts as empty in chat but not here."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
 """Numbers of tries that differ from those in chat.
 

@@ -1,8 +1,9 @@
 """A previewed payload is what is sent.
 
-The payload on the artifact's page, in the agents' API, on the page Simulate and in the upstream request agree byte for
-byte. Files of many types go to five model services in OpenAI's protocol and to two in each other protocol: what the
-service reads decides what it receives of a file, and each protocol writes each form of delivery in its own way.
+The payloads shown on the artifact's page, by the agents' API and on the page Simulate equal the upstream request byte
+for byte. Files of many types go to five model services in OpenAI's protocol and to two in each other protocol, because
+the capabilities of a service decide what it receives of a file, and each protocol encodes each form of delivery
+differently.
 
 The calls use the model `auto`, and the service is the candidate of the default route. The fault lab stores the
 requests. Whole payloads are compared, including the language directive, after each file's data has been inserted in
@@ -111,7 +112,7 @@ That takes time, so they are sent inline only to the service `everything`.
 """
 
 WINDOW = {"contextTokens": 30_000}
-"""A known context window, so that it is known how much of the long text arrives."""
+"""A fixed context window, so that the test knows how much of the long text arrives."""
 
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 

@@ -36,7 +36,7 @@ KINDS = {
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Add routes in which candidates without a vendor's web search precede that vendor, or are the only candidates.
+    """Add routes whose candidates lack a vendor's own web search, except that the last candidate may have it.
 
     The provider `without` speaks Anthropic's protocol but supports none of Anthropic's own tools.
     """

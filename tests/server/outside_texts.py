@@ -28,12 +28,14 @@ BUDGET = 0.05
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""If `SMALL` characters take fewer CPU seconds, `FULL` characters stay within the budget even if the cost is
-quadratic.
+"""If a call takes fewer CPU seconds than this for `SMALL` characters, it stays within the budget for `FULL` characters
+even if its cost is quadratic.
 """
 TOLERANCE = 4
 ATTEMPTS = 10
-"""The number of attempts. A slow call exceeds the budget in each. Even on a busy machine, a fast call does not."""
+"""Maximum number of attempts. A slow call exceeds the budget in all of them; even on a busy machine, a fast call does
+not.
+"""
 MAX_STOPS = 2
 """A call that was stopped this often, each time at twice the tolerated time, is slow. A busy machine alone would not
 explain this.
@@ -136,7 +138,7 @@ def _calls_of_re() -> list[tuple[str, ast.Call]]:
 
 
 def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], defaultdict[tuple[str, str], list[str]]]:
-    """Return the methods that are called on a name in a module, and the modules that import the name."""
+    """Map each name in a module to the methods that are called on it, and to the modules that import it."""
     uses: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     imported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for module, node in _nodes():
@@ -203,7 +205,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
     """Return whether the call exceeds its CPU budget for `full` characters in every one of `ATTEMPTS` attempts.
 
-    Since processors differ, a cost that grows linearly with the text may reach `TOLERANCE` times the budget.
+    Since processors differ, a cost that is linear in the text's length may reach `TOLERANCE` times the budget.
     """
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small), 2 * SUSPICIOUS) < SUSPICIOUS for _ in range(2)):

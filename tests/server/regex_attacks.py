@@ -1,8 +1,8 @@
-"""From a regular expression, generate texts for which it may be slow.
+"""Generate texts for which a regular expression may be slow.
 
-Such a text repeats the beginning of a match without its end, or repeats one piece of the pattern and then ends with a
-character that does not match. Both are generated for every repetition in the pattern, with several characters per
-piece.
+Such a text repeats the beginning of a match without completing it, or repeats one piece of the pattern and then ends
+with a character that does not match. Both kinds are generated for every repetition in the pattern, with several
+characters per piece.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ SCANNED = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
-    # `_pattern_of` compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
+    # `_pattern_of` only compiles a table's patterns when the program starts. 64 KiB of `|` take 165 ms.
     r"|errors\._pattern_of$"
 )
 """Functions in the modules of `SCANNED` that get no text from outside, or only a sample of it in another thread."""
