@@ -62,7 +62,7 @@ router = Router()
 
 
 class ResolveIn(Body):
-    """The fields of a request that decide its route; all others can be omitted."""
+    """The fields of a request that affect routing; all of them are optional."""
 
     prompt: str = ""
     systemPrompt: str | None = None
@@ -175,7 +175,7 @@ def _plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
 def resolve(request: HttpRequest) -> HttpResponse:
     """Make the same decision as `send` without calling a provider.
 
-    Return the route, the directive, and each candidate's outcome.
+    Return the route, the language directive, and each candidate's outcome.
     """
     plan = planned_request(read_as(request, ResolveIn, any_text=True), request_principal(request)).plan
     resolved = resolve_plan(plan, process_run_context().cooldowns)

@@ -168,7 +168,7 @@ class UsageCountsOut(BaseModel):
 
 
 class UsageRowOut(UsageCountsOut):
-    """Usage of one group: `cost` maps currencies to amounts; `converted` is the total, if all rates are known."""
+    """Usage of one group. `cost` maps currencies to amounts; `converted` is their total, null if a rate is unknown."""
 
     key: str
     unknownCost: int
@@ -185,7 +185,7 @@ class UsageGroupOut(UsageCountsOut):
 
 
 class UsageOut(BaseModel):
-    """Usage of the calling agent from `since` until before `until`, in total and by group."""
+    """Usage of the calling agent from `since` to `until` (exclusive), in total and by group."""
 
     since: str
     until: str

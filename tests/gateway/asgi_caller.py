@@ -22,7 +22,8 @@ PATH = "/v1/chat/completions"
 TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
 """The token usage of each answer, and its cost in nanos.
 
-`price_plain_provider` sets these prices: 10 per million for 11 input tokens, 100 per million for 7 output tokens.
+An answer has 11 input tokens at 10 per million and 7 output tokens at 100 per million, the prices that
+`price_plain_provider` sets.
 """
 PROVIDER_NAMES = ("plain", "stream", "silent", "stall", "calls", "uncounted")
 

@@ -170,7 +170,7 @@ ONLY_SERVED = frozenset(
         *("ALLOWED_ORIGINS", "DATA_DIR"),  # The template has its own values for these settings.
     )
 )
-"""Settings that affect nothing written by `bootstrap` or `import_config`."""
+"""Settings that do not affect what `bootstrap` and `import_config` write."""
 
 
 def written_settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -36,7 +36,7 @@ def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
 
 
 async def test_200_parallel_calls_of_two_agents_exceed_neither_team_nor_agent_budgets(loopback):
-    """A team's spending limit applies to both agents together, besides an agent's token limit and keys' rate limits.
+    """A team's spending limit covers both agents together, in addition to an agent's token limit and keys' rate limits.
 
     Unused reservations are released from all of these limits.
     """

@@ -28,7 +28,7 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_token_limit_of_minus_one_means_no_limit(name):
-    """LM Studio sends -1. 0 and -2 are refused."""
+    """LM Studio sends -1 to request no limit. The values 0 and -2 are refused."""
     assert parse_chat(chat_body("hi", **{name: -1})).max_tokens is None
     assert refusal(chat_body("hi", **{name: 0})).param == name
     assert refusal(chat_body("hi", **{name: -2})).param == name

@@ -1,6 +1,6 @@
-"""A fire drill over real sockets with two workers.
+"""A fire drill, which makes a provider appear to fail, over real sockets with two workers.
 
-The provider in the drill is not called, and the drill always ends.
+During the drill the provider is not called, and the drill always ends.
 """
 
 from __future__ import annotations

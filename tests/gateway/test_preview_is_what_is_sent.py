@@ -51,9 +51,9 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 OTHERS = ("vision", "everything")
-"""Services in the protocols other than OpenAI's.
+"""Names of the services in the protocols other than OpenAI's.
 
-One of them receives most files converted or as a description, and one accepts every form.
+The first receives most files converted or as a description, and the second accepts every form.
 """
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")

@@ -89,7 +89,7 @@ def test_complete_http_1_0_answer_has_a_content_length(server):
 
 
 def test_http_1_1_stream_is_chunked(server):
-    """The end of a chunked stream can be distinguished from a broken connection."""
+    """With chunks, a client can distinguish the end of a stream from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

@@ -114,7 +114,7 @@ async def test_stream_that_exceeds_the_drain_time_ends_with_a_logged_error_event
 
 
 class Endless(NetworkTransport):
-    """A provider whose stream stalls after its first content. It then sets `silent`."""
+    """A provider whose stream stalls after its first content and then sets `silent`."""
 
     def __init__(self, silent: asyncio.Event) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_pric
 
 
 def imported_packages(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[str]:
-    """Run the statement in a new process without settings, and return those of the packages that it imported."""
+    """Run the statement in a new process without settings, and return which of the packages it imported."""
     others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}

@@ -94,7 +94,7 @@ class Messages:
 def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
     """Return whether the agent's model would accept this file.
 
-    If the file's type is unknown, the result depends only on whether the model can read files of that kind.
+    If the file's type is unknown, check only whether the model can read files of this kind, such as images.
     """
     if file.mime_type == "application/octet-stream":
         return has_capability_for(agent, file)

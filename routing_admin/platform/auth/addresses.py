@@ -1,4 +1,4 @@
-"""Clients' IP addresses, and the addresses by which clients are counted."""
+"""Determine clients' IP addresses, and the addresses under which clients are counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def client_address(meta: Mapping[str, Any], proxies: int) -> str:
-    """Return the peer's address or, with `proxies` trusted proxies, the address that the outermost of them saw."""
+    """Return the peer's address, or behind `proxies` trusted proxies the address that the outermost proxy saw."""
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):
         return seen[-proxies]
@@ -16,7 +16,7 @@ def client_address(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def client_network(address: str) -> str:
-    """Return the address by which a client is counted; for IPv6 it is the /64 network of one subscriber."""
+    """Return the address under which a client is counted, for IPv6 the /64 network, which one subscriber controls."""
     try:
         parsed = ip_address(address)
     except ValueError:

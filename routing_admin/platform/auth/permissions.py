@@ -30,7 +30,7 @@ WRITING = Right.TRY | Right.CHANGE
 
 
 class PermissionsMiddleware(LoginRequiredMiddleware):
-    """Enforce the permission table centrally, so that no page can omit the check; API views check their own keys."""
+    """Enforce the permission table centrally, so that no page can omit the check; API views check keys themselves."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any

@@ -43,9 +43,9 @@ class _LastTimeout:
 
 
 def queued_work(work: Callable[[], T]) -> Callable[[], T]:
-    """Wrap work that may have to wait for a busy thread.
+    """Wrap work so that its lock timeout includes the time it waits for a busy thread.
 
-    If other work timed out while this work was queued, the lock timeout is shortened by the time in the queue.
+    The waiting time counts only if other work timed out meanwhile.
     """
     limit, requested_at = _limit.get(), time.monotonic()
 

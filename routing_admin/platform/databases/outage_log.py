@@ -1,4 +1,4 @@
-"""Log a lasting failure only once, and the number of failed attempts when it ends."""
+"""Log a lasting failure once when it begins, and the number of failed attempts when it ends."""
 
 from __future__ import annotations
 

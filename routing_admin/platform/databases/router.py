@@ -1,4 +1,4 @@
-"""Route the request log to a database of its own, so that its writes do not wait for an fsync.
+"""Route the request log to a database of its own, whose writes do not wait for an fsync.
 
 On PostgreSQL one database contains everything, but the request log has separate connections and transactions.
 """

@@ -148,7 +148,7 @@ class RedisLink:
 
     @property
     def outage(self) -> Outage | None:
-        """Return the current outage, or None if there is none, before the first call, or if Redis is not used."""
+        """Return the current outage. It is None if Redis works, has not been called yet, or is not used."""
         return self._outage
 
     def key(self, *parts: str) -> str:

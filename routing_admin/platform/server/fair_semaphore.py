@@ -32,7 +32,7 @@ WAIT_SECONDS = 2.0
 
 @dataclass(slots=True)
 class FairSemaphore:
-    """Slots of one process for one type of work; used from one event loop.
+    """One process's slots for one type of work. Use each instance from one event loop only.
 
     `in_use` is the number of occupied slots, `waiting` the number of waiting callers, `refused` the number of
     rejections.

@@ -34,7 +34,7 @@ ACCEPTS_GZIP = re.compile(r"\bgzip\b")
 
 @cache
 def hashed_name(name: str) -> str:
-    """Return the name with the file's hash, such as `css/app.0123456789ab.css`, or the name itself without a file."""
+    """Return the name with the file's hash, such as `css/app.0123456789ab.css`, or unchanged if there is no file."""
     path = finders.find(name)
     if not isinstance(path, str):
         return name

@@ -33,7 +33,7 @@ SLASHES = re.compile(r"/{2,}")
 
 
 def resolve_path(path: str) -> str:
-    """Return the path that a client's call means; paths of pages are returned unchanged."""
+    """Return the correct path for a client's call; paths of pages are returned unchanged."""
     if not OF_PROGRAMS.fullmatch(path):
         return path
     tidy = SLASHES.sub("/", path).rstrip("/")

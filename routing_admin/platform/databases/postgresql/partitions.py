@@ -76,7 +76,7 @@ def make_days(now: datetime) -> int:
 
 
 def existing_days() -> tuple[datetime, datetime] | None:
-    """Return the start of the first and the end of the last day with a partition, or None before `make_days` has run.
+    """Return when the first day with a partition starts and when the last one ends, or None before `make_days` has run.
 
     Days may have been dropped since then, and the default partition may contain rows of other days.
     """
@@ -84,9 +84,9 @@ def existing_days() -> tuple[datetime, datetime] | None:
 
 
 def drop_days(before: datetime) -> int:
-    """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
+    """Drop the partitions of days that ended by `before`, and delete rows before `before` from the default partitions.
 
-    Return the number of deleted requests. Requests of the day that contains `before` are kept. Database errors
+    Return the number of deleted requests. The partition of the day that contains `before` is kept. Database errors
     propagate.
     """
     total: int = 0
