@@ -1,7 +1,7 @@
 """A stream that waits for its content begins with comments, and ends like every stream of its API.
 
-What happens in the fallback chain makes no difference. The provider responds when the test tells it to, so nothing in
-this module depends on timing.
+This is true whatever happens in the fallback chain. The provider responds when the test tells it to, so nothing in this
+module depends on timing.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ A call that passes through unchanged is never repeated with fewer parameters, so
 
 
 def is_played(scenario: str, *, stream: bool) -> bool:
-    """Return whether the response bytes of this API can show the fault."""
+    """Return whether to test the scenario with this API, whose responses cannot show every fault."""
     known = SCENARIOS.get(scenario)
     if known is None:
         return not stream

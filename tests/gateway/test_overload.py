@@ -37,7 +37,9 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def four_slots(settings: Any) -> Iterator[None]:
-    """Limit chat calls to four and other requests to four. Three of each four run at once, and one waits."""
+    """Provide four slots for chat calls and four for other requests. A caller gets three of them, and its next call
+    waits.
+    """
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for semaphore in (calls, requests, lookups):
         renew(semaphore)

@@ -106,7 +106,7 @@ TAKEN_APART = {
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""Samples of file types that are parsed in a separate process, in some types depending on the file.
+"""Samples of file types that are always or sometimes parsed in a separate process.
 
 That takes time, so they are sent inline only to the service `everything`.
 """
@@ -216,7 +216,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
-    """Return the payload that an artifact's page shows for each service, in the encoding for the provider."""
+    """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
     opened = {"fragment": "card", "language": "zh"}  # The language of calls that do not specify one.
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})

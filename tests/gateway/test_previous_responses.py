@@ -1,6 +1,6 @@
 """With `previous_response_id`, a call continues from an earlier answer as if it had sent the whole conversation.
 
-It must be an answer to the same agent.
+Only the agent that received the answer can refer to it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_previous_response_id_continues_the_whole_conversation(key: str, is_written: bool) -> None:
-    """A call may continue the last answer or an earlier one. It is found in memory or in the database.
+    """A call may continue the last answer or an earlier one, which is found in memory or in the database.
 
     Instructions are not inherited.
     """

@@ -136,7 +136,7 @@ PROGRAMS = (
     ("curl", "curl"),
     ("python", "Python"),
 )
-"""Pairs of a text in user agents and the program that it indicates. The first match counts, because most user agents
+"""Pairs: a text in user agents, and the program that it indicates. The first match counts, because most user agents
 also name other programs.
 """
 

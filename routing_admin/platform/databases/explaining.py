@@ -68,7 +68,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
     ),
 )
-"""Pairs of a pattern for error messages from the server or driver and the explanation for operators."""
+"""Pairs: a pattern that matches error messages of the server or driver, and the explanation for operators."""
 READ_ONLY = (
     "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
     "make room on its disk, or turn off its default_transaction_read_only."

@@ -23,8 +23,7 @@ QUEUE_SHARE = 4
 LARGE_BODIES_MIB = 1024
 """Memory in MiB for large bodies in one process; parsing a body takes about as much memory again."""
 THREADS = 16
-"""Number of threads that process files for calls. Each needs a database connection, so the number is below a pool's
-size.
+"""Number of threads that process files for calls. It is below a pool's size, because each needs a database connection.
 """
 WAIT_SECONDS = 2.0
 """Maximum time that a request waits for a slot, in seconds."""

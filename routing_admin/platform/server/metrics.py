@@ -184,7 +184,7 @@ class RequestMetrics:
         self._attempts.add(1, route, provider, model, outcome)
 
     def observe_call(self, operation: str, provider: str, model: str, error: str, seconds: float) -> None:
-        """Record the duration of a provider's call; `error` is the fault's code, or "" for success."""
+        """Record the duration of a call to a provider; `error` is the fault's code, or "" for success."""
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:

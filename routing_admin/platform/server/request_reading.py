@@ -1,4 +1,4 @@
-"""Read requests with uvicorn's parser, strictly and within limits, using only its public names.
+"""Read requests strictly and within limits, through the public names of uvicorn's parser.
 
 Requests that a proxy and this server may interpret differently are rejected (RFC 9112, 11.2), trailers are dropped, and
 bytes outside of bodies are bounded.

@@ -44,7 +44,7 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return metrics in Prometheus's text format to callers on this machine or with the token, and a 403 to others."""
+    """Return metrics in Prometheus's text format to callers that have the token or run on this machine, else a 403."""
     if not may_read_numbers(request.META, settings.TRUSTED_PROXIES):
         return HttpResponse(FOR_OURS, status=403, content_type=TEXT)
     return HttpResponse(write_numbers(), content_type=CONTENT_TYPE)

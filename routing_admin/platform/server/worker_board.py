@@ -50,7 +50,7 @@ class WorkerBoard:
         self._due = 0.0
 
     def start(self, folder: str | None = None) -> None:
-        """Take a slot in the folder, by default the server's folder, and publish this process's numbers from now on."""
+        """Take a slot in the folder, by default the server's folder, and publish this process's metrics from now on."""
         if not (name := folder or os.environ.get(FOLDER_VARIABLE)):
             return
         try:
