@@ -42,12 +42,10 @@ IMPATIENT = {
     "stream_stall": {"between": 0.5},
     "slow_body": {"between": 0.5},
 }
-"""Maps faults to the timeout that each exceeds. All other timeouts are long, so that a busy machine does not exceed
-them.
-"""
+"""Maps each fault to the timeout that it exceeds. All other timeouts are long, so that a busy machine exceeds none."""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
 NOT_SENT = ("origin_refused", "key_missing")
-"""`OUT_OF_REACH` are connection faults. `NOT_SENT` are faults for which no request is sent at all."""
+"""`OUT_OF_REACH` contains the connection faults, `NOT_SENT` the faults for which no request is sent at all."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
 """Faults with a stream that only the request's total deadline ends."""
@@ -117,7 +115,7 @@ class FaultCase:
 
     @property
     def step(self) -> str:
-        """Return the fault lab's script step.
+        """Return the step of the fault lab's script that performs the scenario.
 
         A provider that refuses the request repeats the received key in its message.
         """

@@ -46,9 +46,7 @@ def read_gemini(stream: bytes) -> ParsedAnswer:
 
 
 def read_messages(stream: bytes) -> ParsedAnswer:
-    """Read a Messages stream. Its blocks must start and stop one after another, and each must have only one kind of
-    content.
-    """
+    """Read a Messages stream. Its blocks must start and stop one after another, each with a single kind of content."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):

@@ -193,9 +193,8 @@ def claim(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> 
 
 
 def test_claim_that_was_not_renewed_can_be_taken_over() -> None:
-    """A claim that was not renewed for a minute can be taken over.
-
-    The process that held the claim can then neither overwrite nor release it.
+    """A claim expires if it is not renewed for a minute. The process that held it can then neither overwrite nor
+    release it.
     """
     first_claim = claim()
     assert claim(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")

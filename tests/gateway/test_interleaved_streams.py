@@ -102,7 +102,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Like some hosts, send a tool call's name in the call's second chunk, if it has one."""
+    """Like some hosts, send a tool call's name in the call's second chunk, if there is one."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):

@@ -240,7 +240,7 @@ def list_nulls(value: object, path: str = "") -> list[str]:
 
 
 def test_only_the_stop_sequence_may_be_null_in_a_message():
-    """Keys that Anthropic omits are omitted, because `"citations": null` breaks @ai-sdk/anthropic 3."""
+    """The gateway omits the keys that Anthropic omits, because `"citations": null` breaks @ai-sdk/anthropic 3."""
     body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), parse_call(request("x")), "m", ORIGIN)
     assert list_nulls(body) == [".stop_sequence"]
 
@@ -302,9 +302,7 @@ TOOL = {"name": "add", "input_schema": {"type": "object"}}
     ],
 )
 def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
-    """Clients look for the answer in the last block, so thinking precedes it. Gemini, however, sends its signature
-    last.
-    """
+    """Clients read the last block as the answer, so thinking precedes it, although Gemini sends its signature last."""
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", 2, 0, dialect="google-gemini-v1")
     answer = Answer("Hi", reasoning="let me see", thoughts=(thought,))
     call = parse_call(request("x", **options))

@@ -118,9 +118,9 @@ UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 4, Kind.OTHER: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""Kinds with many file types. This test uses every second, third or fourth of them; tests/artifacts reads them all.
+"""Maps kinds with many file types to n: this test uses every n-th type, and tests/artifacts reads them all.
 
-For each audio or video file, the gateway also starts a process that measures its duration.
+One reason is that the gateway starts a process for each audio or video file to measure its duration.
 """
 
 

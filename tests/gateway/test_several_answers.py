@@ -52,7 +52,7 @@ def test_each_of_several_choices_is_a_separate_upstream_call(client: openai.Open
     assert {(choice.finish_reason, choice.message.content) for choice in answer.choices} == {
         ("stop", answer.choices[0].message.content)
     }
-    # The fault lab reports 11 and 7 tokens for each answer.
+    # The fault lab reports 11 input and 7 output tokens for each answer.
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (33, 21)
     assert answer.usage.prompt_tokens_details.cached_tokens == 9
     assert [("n" in received.json, received.name) for received in server.lab.requests] == [(False, "one")] * 3

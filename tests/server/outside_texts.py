@@ -103,7 +103,7 @@ def _has_pattern(value: Any, depth: int = 0) -> bool:
 
 
 def computed_patterns() -> list[str]:
-    """Return the calls of `re` functions with a computed pattern, because `patterns` cannot return those."""
+    """Return the calls of `re` functions whose pattern is computed, which `patterns` cannot find."""
     return [
         f"{module}: {ast.unparse(call)}"
         for module, call in _calls_of_re()

@@ -1,4 +1,4 @@
-"""The CORS headers that a served installation sends, also with every kind of error."""
+"""The CORS headers that a served installation sends, including those of every kind of error response."""
 
 from __future__ import annotations
 

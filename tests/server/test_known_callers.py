@@ -100,7 +100,7 @@ def test_session_cookie_authenticates_a_caller_until_sign_out(admin_account: Any
 
 
 def test_api_token_authenticates_a_caller(admin_account: Any) -> None:
-    """An administrator's script is known by its token. An agent's key is not accepted in place of such a token."""
+    """An administrator's script is recognized by its token. An agent's key is not accepted in place of such a token."""
     assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN

@@ -21,7 +21,8 @@ SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRE
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 RESET = b"reset"
-"""The result if the server closed the connection before it had read all data. Its error may then be lost."""
+"""The result if the server closed the connection before it had read all data. The error that it sent may then be lost.
+"""
 
 
 async def read_status(reader: asyncio.StreamReader) -> bytes:
