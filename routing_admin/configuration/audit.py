@@ -27,8 +27,8 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the PostgreSQL advisory lock that a process holds while it appends an audit entry."""
 NOTED = "audit_heads"
-"""File in the data directory with one line for each recorded head of the hash chain. It reveals whether entries were
-removed from the end of the log.
+"""File in the data directory to which heads of the hash chain are written, one per line. It reveals whether entries
+were removed from the end of the log.
 """
 
 
@@ -69,13 +69,13 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""Maximum number of audit entries for `list_runs` to read."""
+"""Maximum number of audit entries that `list_runs` reads."""
 
 
 def list_runs(action: str) -> list[datetime]:
-    """Return when an action was performed, newest first."""
+    """Return the times at which an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
-    # A backup entry with a folder is for the automatic copy before a migration, which does not count as a backup run.
+    # An entry whose details name a folder records the automatic copy before a migration, which is not a backup run.
     return [event.created_at for event in events if "folder" not in event.details]
 
 
@@ -85,7 +85,7 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
 
 
 def was_recorded(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
-    """Return whether the actor performed the same action on the same object no longer than `within` ago."""
+    """Return whether the log shows that the actor did the same thing to the same object within the last `within`."""
     since = timezone.now() - within
     events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()

@@ -52,17 +52,16 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` if other objects still use this one.
+    """Raise `InUseError` if `users`, the names of objects that still use this one, is not empty.
 
-    `users` are the names of these objects, which are all of one kind. They replace `%(users)s` in `sentence`, the
-    message of the error.
+    All users are of the given kind. In the error message `sentence`, their names replace `%(users)s`.
     """
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """Return a check's error message, to explain why a button is disabled, or "" if the check passes."""
+    """Return the message of the error that a check raises, or "". It explains why a button is disabled."""
     try:
         check(*arguments)
     except ActionError as refusal:

@@ -23,9 +23,9 @@ def newest_change() -> tuple[int, str, datetime] | None:
 
 
 def number_before(number: int) -> int:
-    """Return the previous revision's number.
+    """Return the number of the revision before this one.
 
-    For the first revision this is 0, which means the empty configuration.
+    Before the first revision it is 0, which means the empty configuration.
     """
     return Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
 
@@ -49,5 +49,5 @@ def configuration_at(number: int) -> Configuration:
 
 
 def _read(revision: Revision) -> Configuration:
-    # In older revisions, a service may contain a base URL that belongs to another provider.
+    # In older revisions, a service may contain another provider's base URL; it is removed.
     return without_foreign_base_urls(from_json(revision.snapshot))

@@ -18,8 +18,8 @@ from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
-# Like stored keys, keys in environment variables are bound to an origin (scheme, host and port): that of the provider
-# that first uses the variable.
+# Like stored keys, keys in environment variables are bound to an origin (scheme, host and port). It is the origin of
+# the provider that first uses the variable.
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
 """Actors whose first use of a variable binds it: administrators on pages, commands, and the server when it starts.
@@ -79,7 +79,7 @@ KEY_UNBOUND = translatable(
     "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
     "page."
 )
-"""The templates from `KEY_UNSET` to here say why a provider has no key."""
+"""The templates from `KEY_UNSET` to this one explain why a provider cannot be called."""
 
 
 class KeyFrom(StrEnum):
@@ -102,7 +102,7 @@ class KeyState:
     last_four: str = ""
     reason: str = ""
     unconfirmed: str = ""
-    """Origin to which the variable's key is not sent until an administrator allows it."""
+    """Origin that may not receive the key in the variable until an administrator allows it, or ""."""
 
     @property
     def usable(self) -> bool:

@@ -1,4 +1,4 @@
-"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` in step with the newest revision.
+"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
 Each change writes the files after its commit. Server processes also write them when they start and whenever the
 configuration in the database changes. This covers changes by processes that were killed right after their commit or
@@ -31,7 +31,7 @@ RETRY_SECONDS = 60.0
 
 
 class Publisher:
-    """Publisher of `llm-routing.json` and `llmservices.json`. It remembers what this process published last."""
+    """Writes `llm-routing.json` and `llmservices.json`. It remembers what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")

@@ -39,13 +39,13 @@ from routing_admin.platform.databases.router import one_writer
 log = logging.getLogger(__name__)
 
 CREATING_SUFFIXES = (".add", ".put")
-"""Suffixes of actions that create a named object."""
+"""Name suffixes of the actions that create a named object."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is already used."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
 """How Django, SQLite and PostgreSQL report that a row to be written, or a row that it references, no longer exists."""
 READING = timedelta(minutes=10)
-"""If a user views the same object several times within this period, the audit log contains only one entry for it."""
+"""If a user views an object several times within this period, the audit log gets only one entry."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Kinds of objects that are in a snapshot although some of their data is not part of the configuration; for example,
 run-time agents and the setting for recording bodies.

@@ -74,7 +74,7 @@ class Snapshot:
     def configured(self) -> AgentDirectory:
         """The agents that administrators configured.
 
-        Text that stays in a conversation names only these agents, because run-time agents expire.
+        Text that becomes part of a conversation names only these agents, because run-time agents expire.
         """
         return self.all_agents.select_configured()
 

@@ -1,8 +1,8 @@
-"""Cache of a value that is stored in database rows with a stamp, for processes that cannot read all rows at each use.
+"""Cache a value that is built from database rows, because processes cannot read all of these rows at each use.
 
 The stamp is the number of the newest change that the value includes. `current()` returns a value that was checked at
-most `FRESH_SECONDS` ago; callers that find an older one wait for one shared check. While the rows cannot be read, the
-cached value stays in use, and the cache records when this began.
+most `FRESH_SECONDS` ago; callers that find a value checked longer ago wait for one shared check. While the rows cannot
+be read, the cached value stays in use, and the cache records when this began.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from routing_admin.platform.databases.router import drop_connections
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
-"""Maximum age of the last stamp check in seconds. Changes must take effect in every process within one second, so this
-is slightly less.
+"""A value may be used for this many seconds after its stamp was checked. Changes must take effect in every process
+within one second, so this is slightly less.
 """
 OUTAGE_SECONDS = 15 * 60.0
 """If the database does not respond, requests continue for this many seconds after the last successful check."""
@@ -60,7 +60,10 @@ class ReadState(Generic[S]):
 
 
 class StampedCache(Generic[S]):
-    """Cache of the newest value. `stamp` returns the number of the last change; `build` reads all rows."""
+    """Cache of the newest value.
+
+    `stamp` returns the number of the last change; `build` makes the value from all rows.
+    """
 
     def __init__(
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
@@ -89,7 +92,7 @@ class StampedCache(Generic[S]):
     def look(self) -> None:
         """Check the stamp now, so that no request has to wait for it.
 
-        The first value is read by `current` or `refresh`.
+        This never reads the first value; `current` and `refresh` do.
         """
         with self._looking:
             if self._state is not None:

@@ -61,7 +61,7 @@ def put_agent(
         row = Agent.objects.filter(agent_id=agent_id).first()
         if row is not None and (row.origin != Agent.Origin.RUNTIME or row.owner_id != owner_row.pk):
             raise ConflictError(_("This id belongs to an agent you did not create. Choose another id."))
-        # Expired agents do not count against the limit, so renewing an expired agent is checked like creating one.
+        # Expired agents do not count towards the limit, so renewing one is checked like creating one.
         if row is None or (row.expires_at and row.expires_at <= timezone.now()):
             check_can_make_agent(owner_row)
         row = row or Agent(agent_id=agent_id, origin=Agent.Origin.RUNTIME, owner=owner_row)
@@ -140,7 +140,7 @@ def check_can_delete_agent(row: Agent) -> None:
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
-    """Delete an agent and its keys, but not its artifacts. Deleting a run-time agent creates no revision."""
+    """Delete an agent and its keys, but not its artifacts. If it is a run-time agent, no revision is created."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
     makes_revision = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):

@@ -1,4 +1,4 @@
-"""Queries for the agent pages: an agent's keys, what its model can read, and which other agents can read the rest."""
+"""Queries for the agent pages: an agent's keys, and which kinds of content its model and other agents can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CapabilityReading:
 
 
 NAMES = 5
-"""Maximum number of agents to name on a page as possible recipients of a message."""
+"""Maximum number of agents that an agent's own page names for each kind of content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _line(row: Agent, directory: AgentDirectory) -> AgentLine:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A candidate of a route's chain; `name` is the id of its service, or `provider/model` if it has none."""
+    """A candidate in a route's chain; `name` is the id of its service or, if it has no service, `provider/model`."""
 
     name: str
     capabilities: Capabilities
@@ -144,7 +144,7 @@ def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The content that `all` or only `some` candidates of a chain can read.
+    """The kinds of content that `all` candidates of a chain can read, and those that only `some` of them can read.
 
     `unserved` names the candidates without a service.
     """

@@ -65,7 +65,7 @@ def read() -> Configuration:
 
 
 def group_by(parent: str, rows: Iterable[M]) -> Mapping[int, list[M]]:
-    """Group the rows by the field `parent`, keeping their order; a value without rows maps to an empty list."""
+    """Group the rows by the field `parent`, keeping their order. A missing key returns an empty list."""
     groups: Mapping[int, list[M]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, parent)].append(row)
@@ -130,7 +130,7 @@ def build_capabilities(cells: Iterable[ServiceCapability]) -> Capabilities:
 
 
 def route_spec(row: TaskRoute, candidates: Iterable[Candidate] | None = None) -> RouteSpec:
-    """Return a route as a value; passing `candidates` that are already loaded saves a query."""
+    """Return a route's specification. Pass `candidates` if they are already loaded; this saves a query."""
     chain = row.candidates.all() if candidates is None else candidates
     return RouteSpec(
         task_type=row.task_type,

@@ -33,7 +33,7 @@ from routing_admin.models import Alias, Candidate, Installation, LabelBudget, La
 M = TypeVar("M", bound=models.Model)
 
 KEY_FIELDS = ("key", "more_keys", "keys")
-"""A changed field whose path starts with one of these prefixes describes a key."""
+"""Path prefixes of the fields that describe a key."""
 
 
 def write(new: Configuration) -> None:
@@ -87,8 +87,8 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Differences in keys are accepted, because a key whose ciphertext no longer exists and the terms of a deleted
-        # agent key cannot be written.
+        # Accept differences in keys: a key without a ciphertext cannot be written, and neither can a deleted agent
+        # key's terms.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:

@@ -59,7 +59,7 @@ class AgentRow:
 
     @property
     def states(self) -> set[str]:
-        """Return the values of the state filter that include this agent: its own state, and "ready" or "no key"."""
+        """Return the options of the state filter that match this agent: its own state, and "ready" or "no key"."""
         if self.agent.origin == Agent.Origin.RUNTIME:
             return {RUNTIME}
         return {self.state, READY if self.line.keys else NO_KEY}
@@ -82,7 +82,7 @@ class AgentRow:
 
     @property
     def search(self) -> str:
-        """Return the search text that finds the agent's requests from the last day in the request log."""
+        """Return the search text with which the request log lists the agent's requests from the last day."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 

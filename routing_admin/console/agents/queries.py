@@ -72,7 +72,7 @@ NamedUse = tuple[str | Promise, LimitUse]
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """An agent's key with its labels and limits, the form that edits them, and the usage of each limit."""
+    """An agent's key with its labels and limits, the form that edits them, and how much of each limit is used."""
 
     row: AgentKey
     terms: KeyTerms
@@ -90,7 +90,7 @@ def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return the usage of each limit of the agent and of its keys, by counter id.
+    """Return how much of each limit of the agent and of its keys is used, by counter id.
 
     This takes at most one query.
     """

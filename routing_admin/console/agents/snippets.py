@@ -105,7 +105,7 @@ def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
 
 
 def find_model_standing(state: Snapshot, row: Agent) -> RouteStatus | None:
-    """Return whether the agent's service or route can answer and, if not, why. Return None if it has no route."""
+    """Return whether the agent's service or route can answer and, if not, why. Return None if there is no route."""
     if service := find_service(state, row):
         return find_status(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
     return find_route_standing(state, row.task_type)

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 RESOLVE_DELAY = timedelta(minutes=2)
 """How long a condition must be absent before the notice of its end is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""A continuing condition updates its alert's row this many times within the alert's lifetime."""
+"""While a condition lasts, its alert's row is updated this many times per lifetime of the alert."""
 RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
 """Delays after failed attempts to send a notice. After the last delay, the notice is abandoned."""
 RETENTION = timedelta(days=90)
@@ -109,7 +109,7 @@ def _import_alert(alert: StoredAlert) -> None:
 
 
 KnownAlerts = Mapping[tuple[str, str], datetime | None]
-"""Maps an alert's (kind, subject) to the time of its end, or to None while the alert is active."""
+"""Maps an alert's (kind, subject) to the time at which it ended, or to None while the alert is active."""
 
 
 def list_known_alerts(now: datetime, *, only_sent: bool) -> KnownAlerts:
@@ -179,7 +179,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert whose beginning or, if `ended_at` is set, whose end this process has claimed to report."""
+    """An alert that this process has claimed: it reports the alert's end if `ended_at` is set, else its beginning."""
 
     id: int
     kind: AlertKind
@@ -192,7 +192,7 @@ class ClaimedAlert:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim and return the next alert that requires a notice, or None if there is none."""
+    """Claim and return the next alert that is due for a notice, or None if there is none."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     audible = Q(muted_until=None) | Q(muted_until__lte=now)

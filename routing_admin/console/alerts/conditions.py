@@ -71,7 +71,7 @@ ALL_ROUTES = "*"
 # Shorter outages, such as restarts of the database or Redis, are not reported.
 OUTAGE_DELAY = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""An alert is raised once log entries have been unwritten, or the configuration unreadable, for this long."""
+"""How long log entries may wait to be written, or the configuration may be unreadable, before an alert begins."""
 HOST_NAME = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -109,7 +109,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Yield a condition for each regular job (backup or pruning) that has not run for twice its usual interval."""
+    """Yield a condition for each regular job (backup or pruning) that last ran more than two usual intervals ago."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -190,7 +190,7 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Maps database faults to variants of the database alert; other faults mean that the database is unavailable."""
+"""Maps database faults to variants of the database alert; any other fault means that the database is unavailable."""
 
 
 @dataclass(slots=True)
@@ -291,7 +291,7 @@ class AlertWatch:
         try:
             findings, existing = evaluate(outcomes), list_subjects(state)
             for condition, at in findings.conditions:
-                # A call may end after its provider was deleted. It must not raise an alert.
+                # A call may end after its provider was deleted. Such a call must not cause an alert.
                 if condition.subject in existing[condition.kind]:
                     record_condition(condition, at)
             self._note_events(rows, now)
@@ -322,9 +322,9 @@ class AlertWatch:
 
 
 def list_subjects(state: Snapshot) -> ExistingSubjects:
-    """Return the existing subjects of alerts about providers, keys and models.
+    """Return the subjects that alerts about providers, keys and models may have: what is enabled or in use.
 
-    Alerts about subjects that no longer exist must end.
+    Alerts about anything else must end.
     """
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}

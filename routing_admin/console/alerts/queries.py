@@ -123,7 +123,7 @@ def build_line(row: Alert) -> AlertLine:
 
 @dataclass(frozen=True, slots=True)
 class AlertCounts:
-    """The number of active alerts of each kind, and of those that are neither acknowledged nor muted (`waiting`)."""
+    """How many alerts of each kind are active, and how many of them are neither acknowledged nor muted (`waiting`)."""
 
     by_kind: Mapping[AlertKind, int]
     waiting: int

@@ -103,7 +103,7 @@ MAX_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The active alerts of one kind, beginning with those that are neither acknowledged nor muted."""
+    """The active alerts of one kind. Those that are neither acknowledged nor muted are first."""
 
     kind: AlertKind
     alerts: Sequence[AlertRow]

@@ -113,7 +113,7 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
 )
-"""Labels of the compared facts, with the functions that return a service's value."""
+"""Labels of the compared facts, with the functions that look up the fact for a service."""
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:

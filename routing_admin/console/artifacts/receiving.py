@@ -24,7 +24,7 @@ from routing_admin.console.artifacts.phrases import POLICIES, is_gone, reason_se
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""Maximum number of services per group: in the overview, and on a page that lists only this group."""
+"""Maximum number of services to show in each group: in the overview, and on a page of a single group."""
 MAX_OPEN_CHARS = 4_000
 """The first card of a group is open if its text has at most this many characters."""
 
@@ -125,9 +125,9 @@ def list_routed_services() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Selects the services on the page: those that match `q`, those used by routes, or one page of a group.
+    """Selects the services to show: those that match `q`, those that routes use, or one page of a group.
 
-    `opened` is the service whose payload is shown.
+    `badge` names the group. Several conditions are combined. `opened` is the service whose payload is shown.
     """
 
     q: str = ""
@@ -172,7 +172,7 @@ def list_endpoints(
 ) -> EndpointList:
     """List the services.
 
-    A service for which document pages must first be rendered is only listed as waiting, unless `draws` is true.
+    Unless `draws` is true, services for which document pages must first be rendered are only listed as waiting.
     """
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
@@ -190,7 +190,7 @@ def list_endpoints(
             continue
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
-        # If this group's services have been shown as waiting, its first card stays closed so that the content below
+        # If this group's services were shown as waiting before, its first card stays closed, so that the content below
         # does not move.
         opens_first = id(shown[0]) not in is_waiting
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)

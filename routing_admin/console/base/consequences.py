@@ -62,7 +62,9 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""Maps each kind of entry that uses another (`InUseError.kind`) to its list's URL name and a sentence with a count."""
+"""Maps each kind of user of an entry (`InUseError.kind`) to the URL name of its list and a sentence with the number of
+users.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Config
     return replace(configuration, agents=(*configuration.agents, *runtime_agents)) if runtime_agents else configuration
 
 
-# Disabling an entry first shows the consequences, which the user must confirm.
+# If saving a form would disable an entry, the page first shows the consequences, which the user must confirm.
 
 CONFIRMED = "confirmed"
 """Name of the form field with which the user confirms the consequences."""

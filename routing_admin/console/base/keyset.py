@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """The rows before a number, the rows after a number or, if neither is given, the newest rows."""
+    """A position in the list: the rows before or after a number or, if neither is given, the newest rows."""
 
     before: int | None = None
     after: int | None = None

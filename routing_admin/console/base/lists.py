@@ -86,7 +86,7 @@ class FilterChip:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A filter's value, with the number of rows in the unfiltered list that have it."""
+    """A filter's option, and how many rows of the unfiltered list match it."""
 
     value: str
     label: str | Promise

@@ -25,7 +25,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES, FEW_LINES = 5, 3
-"""The most entries that a notice lists, and the most with which it is initially expanded."""
+"""Maximum number of lines that a notice lists, and the maximum with which it is expanded at first."""
 MAX_CAUSES = 4
 PLAIN_LINE = "dashboard/notice_line.html"
 

@@ -63,7 +63,7 @@ MAX_TILES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """A provider's tile: its state, its calls in the last hour, and whether a route uses the provider."""
+    """A provider's tile, with the provider's state, its calls in the last hour, and whether a route uses it."""
 
     name: str
     label: str

@@ -15,7 +15,7 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# How many calls to search for one that was answered, and how many rejected calls to show.
+# How many calls to search for an answered one, and the maximum number of rejected calls to show.
 MAX_REQUESTS, MAX_MISSED = 20, 3
 MAX_SUGGESTIONS = 3
 

@@ -122,7 +122,7 @@ def store_preferences(request: HttpRequest) -> HttpResponse | None:
 
 
 MAX_NAMES = 25
-"""Maximum number of models, and of agents, that the page names. Further ones are only counted."""
+"""Maximum number of models, and of agents, that the page names. The others are only counted."""
 
 
 @by_link
@@ -204,7 +204,7 @@ def find_rights(row: Agent) -> AgentLimits | None:
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content with the first few agents that accept it and the number of remaining agents."""
+    """Return each kind of content with the first few agents that can read it and the number of agents left out."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 

@@ -25,7 +25,7 @@ TONES = tuple(f"c{number}" for number in range(1, MAX_SERIES + 1))
 OTHER_TONE = "c0"
 
 HEAD, MARKS, FOOT = 12, 18, 22
-"""Heights in pixels: above the top gridline, for event marks if there are any, and below the axis."""
+"""Heights in pixels: space above the top gridline, space for event marks if there are any, and space below the axis."""
 UNITS = 10
 """Width of a bucket in the drawing's coordinates, in which each bar is eight units wide."""
 MIN_HEIGHT = 1.5
@@ -88,7 +88,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """The content of a chart. `write` formats a value, and `is_whole` is true if values are counts.
+    """What a chart shows. `write` formats a value, and `is_whole` is true if values are counts.
 
     `adds_up` is false if values, such as percentiles, cannot be added.
     """
