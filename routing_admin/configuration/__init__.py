@@ -1,1 +1,1 @@
-"""Store the configuration in database rows, record each change as a revision, and keep the snapshot for requests."""
+"""Store the configuration in database rows, record each change as a revision, and keep a snapshot for requests."""

@@ -47,8 +47,8 @@ GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constrain
 READING = timedelta(minutes=10)
 """If a user views an object several times within this period, the audit log gets only one entry."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Kinds of objects that are in a snapshot although some of their data is not part of the configuration; for example,
-run-time agents and the setting for recording bodies.
+"""Kinds of objects whose changes always require a new snapshot, even if they change nothing in the configuration.
+Examples are run-time agents and the setting for recording bodies.
 """
 
 FRESH_START = "provider.try_again"
@@ -58,7 +58,7 @@ DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "p
 KEY_ORIGIN = "provider.key_origin"
 """Action that allows the key in an environment variable to be sent to another origin."""
 ANNOUNCED_ACTIONS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
-"""Actions that other processes must notice although they leave the configuration unchanged."""
+"""Actions that leave the configuration unchanged but must be noticed by other processes."""
 
 _open: ContextVar[list[AuditedAction] | None] = ContextVar("open_change", default=None)
 _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after_commit", default=None)
@@ -68,7 +68,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process took the name after this process had checked it and before it wrote its row.
+    # Another process took the name after this process had checked that it was free.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise

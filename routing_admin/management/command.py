@@ -33,7 +33,7 @@ SERVICES_FILE = "llmservices.json"
 
 
 class Command(BaseCommand):
-    requires_system_checks = ()  # Django's system checks import every page to find bugs; `make lint` runs them.
+    requires_system_checks = ()  # Django's system checks import every page, so only `make lint` runs them.
     requires_migrations_checks = False
     suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True

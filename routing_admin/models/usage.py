@@ -102,7 +102,7 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """The part of a limit that all processes together have taken in a minute, day or month, or hold at present."""
+    """How much of a limit all processes together have drawn in a minute, day or month, or are holding now."""
 
     # Id of the agent, key or label, in the format of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
@@ -110,7 +110,7 @@ class LimitWindow(models.Model):
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # When a process was last refused an amount.
+    # When an amount was last refused to a process because the limit had too little left.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 
@@ -122,7 +122,9 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """The amount of a window that a process holds until `held_until`, and how much of it its calls used or reserved."""
+    """The amount that one process has drawn from a window, until `held_until`, and how much of it calls used or
+    reserved.
+    """
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

@@ -139,7 +139,7 @@ def _initial_values(condition: Condition, at: datetime) -> dict[str, Any]:
 
 
 ResolvedTimes = Mapping[tuple[AlertKind, str], datetime]
-"""Maps an alert's (kind, subject) to the last time at which the subject was known to have no problem."""
+"""Maps an alert's (kind, subject) to the newest time at which the subject is known to have had no problem."""
 ExistingSubjects = Mapping[AlertKind, Collection[str]]
 """Maps each kind of alert whose subjects can be deleted to the subjects that still exist."""
 

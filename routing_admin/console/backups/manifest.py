@@ -18,7 +18,9 @@ from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
 FORMAT, PACKED_FORMAT = 1, 2
-"""Values of the field `format`: two SQLite files, or a request log in PostgreSQL's text format."""
+"""Values of the manifest's field `format`. In the first format, both databases are SQLite files; in the second, the
+request log is in PostgreSQL's text format.
+"""
 
 
 class BackupError(Exception):

@@ -216,7 +216,7 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
 PART_SUFFIX = ".part"
 """Suffix of an unfinished backup's folder. The folder's name begins with a dot, so that `*/` in a shell skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
-"""Prefixes of file names in a finished or unfinished backup."""
+"""Every file or folder in a finished or unfinished backup has a name with one of these prefixes."""
 
 
 @contextmanager

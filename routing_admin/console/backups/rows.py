@@ -94,12 +94,13 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 def restore_rows(folder: Path, manifest: Manifest) -> None:
     """Replace all rows with those of a backup, in one transaction. Raise `BackupError` if that fails.
 
-    The backup may have been made by an older version.
+    The backup may have been made by an older version of the program.
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
-    # The current tables accept only rows with the same migrations. Other rows are first migrated in an SQLite file.
+    # Packed rows can be inserted directly only if the backup has the same migrations as the current tables. Otherwise,
+    # they are first migrated in an SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():

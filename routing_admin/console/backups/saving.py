@@ -1,8 +1,8 @@
 """Back up a running installation: a snapshot of the databases, and every artifact that they list.
 
-An artifact's bytes are stored before its row and deleted after it. The backup copies the bytes before the databases,
-and afterwards those stored in the meantime, so every row in the backup has its bytes. A backup made before migrations
-omits artifacts, because migrations do not touch them.
+An artifact's bytes are stored before its row and deleted after it. The backup copies the bytes, then the databases, and
+then any bytes that were stored in the meantime, so every row in the backup has its bytes. A backup made before
+migrations omits artifacts, because migrations do not touch them.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
         _save_bytes(store, sha256, folder)
     copies = copy_databases(part)
     sizes = databases.list_artifacts(part / databases.FILES["default"])
-    # Copy artifacts that were stored during the loop above.
+    # Copy artifacts that were stored since the loop above began.
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
-    # Artifacts without a row in the copy were deleted before the snapshot or stored after it, so the backup omits them.
+    # An artifact without a row in the copied database was deleted before the snapshot or stored after it. Omit it.
     for path in folder.glob("??/*"):
         if path.name not in sizes:
             path.unlink()

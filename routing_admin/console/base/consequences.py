@@ -81,7 +81,7 @@ class Obstacle:
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
     """Return why `check` forbids deleting the row, or None if it allows the deletion.
 
-    `search` is the text to search for in the list of routes, agents or aliases, to find those that use the row.
+    `search` is a search text with which the list of routes, agents or aliases shows those that use the row.
     """
     try:
         check(row)
@@ -105,7 +105,7 @@ def _find_change_consequences(change: Callable[[Configuration], Configuration]) 
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
-    """Return the configuration with run-time agents added, which files and revisions do not contain."""
+    """Return the configuration with run-time agents added; files and revisions do not contain these."""
     runtime_agents = tuple(
         AgentSpec(agent.id, agent.name, "", None if agent.task_type else agent.service_id, agent.task_type)
         for agent in state.agents
@@ -121,14 +121,14 @@ CONFIRMED = "confirmed"
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:
-    """Return the consequences if a valid form disables an entry, or nothing if the request confirms them."""
+    """If the valid form disables an entry, return the consequences, unless the request confirms them."""
     if "enabled" not in form.changed_data or form.cleaned_data["enabled"]:
         return ()
     return find_unconfirmed_disabling(request, kind, [name])
 
 
 def find_unconfirmed_disabling(request: HttpRequest, kind: str, names: Sequence[str]) -> Sequence[Consequence]:
-    """Return the consequences of disabling these entries, or nothing if the request confirms them."""
+    """Return the consequences of disabling these entries, or an empty sequence if the request confirms them."""
     return () if CONFIRMED in request.POST else find_disabling_consequences(kind, names)
 
 

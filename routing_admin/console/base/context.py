@@ -24,7 +24,7 @@ USER_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "t
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page in the navigation: its URL name, label, icon, and the key that, pressed after `g`, opens it.
+    """A page in the navigation: its URL name, label and icon, and the key that opens the page if pressed after `g`.
 
     `within` lists the URL names of pages below this page.
     """
@@ -147,7 +147,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
 
 
 def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str, Any]]:
-    """Return the groups of the navigation, with the current page marked and a count beside some pages.
+    """Return the groups of the navigation, with the current page marked and a count next to some entries.
 
     `alerts` is the number of open alerts if the page has already counted them.
     """

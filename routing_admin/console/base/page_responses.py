@@ -110,8 +110,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
 
 def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     stored: Any = get_messages(request)
-    # A POST may run while the page after another POST opens, as a simulation does while a route is saved. The stored
-    # messages are for that page.
+    # While a POST is still being processed, another POST can redirect to a page. For example, a simulation may run
+    # while a route is saved. Messages that are already stored are for that page, so a POST sends only its own.
     items = [build_toast(message) for message in (stored.take_new() if request.method == "POST" else stored)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
@@ -162,7 +162,7 @@ def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
 
 
 def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
-    """Add each problem to its form field, or to the whole form. Return the HTTP status."""
+    """Add an error's problems to the fields that they concern, or to the whole form. Return the HTTP status."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)

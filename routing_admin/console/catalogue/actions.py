@@ -41,7 +41,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A service's capability whose effective value would change, or about which sources would disagree."""
+    """A service's capability that would have a different effective value, or about which sources would disagree."""
 
     service_id: str
     side: str

@@ -43,7 +43,7 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause that several problems share, with their number and the URL of a list of them."""
+    """A cause that several problems share, the number of these problems, and the URL of a list of them."""
 
     label: str
     count: int
@@ -52,7 +52,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeGroup:
-    """All problems of one kind. A single problem has a line of its own; several are summed up in `sentence`.
+    """All problems of one kind. A single problem is shown as a line; `sentence` sums up several problems.
 
     `line_template` renders one of `lines`, and `act_template` renders a button that applies to all lines.
     """

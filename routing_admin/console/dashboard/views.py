@@ -58,7 +58,8 @@ from routing_admin.request_log.journal import journal
 # Provider tiles are sorted worst first, so that a problem is visible at once.
 
 MAX_TILES = 12
-"""Maximum number of provider tiles. If there are more providers, only called or failing ones have a tile."""
+"""Maximum number of provider tiles. If there are more providers, only those that were called or are failing have one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +104,12 @@ def build_tiles(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
 
 
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
-    """Return all tiles if there are only a few, else the worst tiles of called or failing providers."""
+    """Return all tiles if they are few, else only the worst tiles of providers that were called or are failing."""
     return tiles if len(tiles) <= MAX_TILES else [tile for tile in tiles if tile.is_busy][:MAX_TILES]
 
 
 MAX_NAMED = 4
-"""Maximum number of routes with problems, and of providers with problems, that the summary names."""
+"""Maximum number of routes with problems that the summary names, and the same maximum for providers."""
 
 
 @dataclass(frozen=True, slots=True)

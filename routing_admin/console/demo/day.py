@@ -1,8 +1,8 @@
 """A day of requests in the demo data, so that a new installation's pages have content.
 
-The log entries are what the product itself would have logged: real plans and real runs along the chains, written as the
-journal writes them. Only the outcomes, times and counts of the calls are invented, and they are always the same for the
-same moment.
+The log entries are what the product itself would have logged: requests are really planned and run along the chains, and
+the entries are written as the journal writes them. Only the outcomes, times and counts of the calls are invented, and
+they are always the same for the same moment.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from routing_admin.request_log.recorder import ABANDONED_STATUS
 from routing_admin.request_log.removal import remove_requests
 
 DEMO = "demo"
-"""Value of `surface` in the log for demo requests, which do not count as answered calls of a real program."""
+"""Value of the log's column `surface` for demo requests. They do not count as answered calls of a real program."""
 PROJECT = "routing_admin demo"
 AGENT_LABELS: Mapping[str, Labels] = {
     "text-agent": Labels(team="writing", project=PROJECT),
     "vision-agent": Labels(team="design", project=PROJECT),
     "multimodal-agent": Labels(team="research", project=PROJECT),
 }
-"""Labels of the demo agents' requests. The project label separates their usage from all other usage."""
+"""Labels of the demo agents' requests. The project label keeps their usage apart from real usage."""
 BUDGETED = "multimodal-agent"
 BUDGET: Mapping[str, Any] = {"moneyPerMonth": "0.50", "currency": "USD"}
 """A budget that one day of demo requests nearly uses up."""
@@ -72,7 +72,7 @@ COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""The simulated outage of a provider whose account is empty: the provider, how long ago it began, and its duration.
+"""A simulated outage: the provider, whose account is empty, how long ago the outage began, and how long it lasted.
 
 The outage causes fallbacks and an alert.
 """

@@ -137,7 +137,7 @@ def sample_ids() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """What removing the demo would delete (names by kind of entry), and the consequences."""
+    """What removing the demo would delete (names by kind of entry), and the consequences for other entries."""
 
     names: Mapping[str, tuple[str, ...]]
     effects: tuple[Consequence, ...]
@@ -184,7 +184,7 @@ LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovalView:
-    """What removing the demo would delete (names by the label of their kind), and the consequences."""
+    """What removing the demo would delete, as names under the label of their kind, and the consequences."""
 
     lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
     effects: tuple[Consequence, ...]
@@ -234,7 +234,7 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class FailingModelTransport(NetworkTransport):
-    """A transport that makes all calls to one model fail and sends all others."""
+    """A transport in which all calls to one model fail. It sends all other calls."""
 
     model: str
 

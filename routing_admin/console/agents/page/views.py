@@ -209,7 +209,7 @@ def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
 
 
 def list_steps(attempts: Sequence[AttemptLog], ending: str) -> tuple[Step, ...]:
-    """Return a call's attempts without the names of provider keys.
+    """Return a call's attempts, without the names of the provider keys that were used.
 
     A provider's error message is included only if the caller caused the error.
     """

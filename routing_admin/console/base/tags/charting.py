@@ -27,7 +27,7 @@ OTHER_TONE = "c0"
 HEAD, MARKS, FOOT = 12, 18, 22
 """Heights in pixels: space above the top gridline, space for event marks if there are any, and space below the axis."""
 UNITS = 10
-"""Width of a bucket in the drawing's coordinates, in which each bar is eight units wide."""
+"""Width of a bucket in the drawing's coordinates. A bar is eight of these units wide."""
 MIN_HEIGHT = 1.5
 """Minimum height of a bar's segment in pixels, so that one failure among thousands is visible."""
 MAX_INTERVALS, MIN_INTERVALS = 5, 3
@@ -188,7 +188,7 @@ def _spread(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
-    """Return the labelled buckets as (index, label). Labels are at full hours, days, Mondays, weeks or months."""
+    """Return the labels as (index of the bucket, text). A label marks a full hour, a day, a week or a month."""
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
@@ -392,7 +392,7 @@ def _round(number: float) -> str:
 
 
 def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
-    # A short bucket's label is at the bucket's start; a longer bucket's label is below the middle of its bar.
+    # The label of a bucket of up to an hour is at the bucket's start, any other label below the middle of its bar.
     offset = 0.0 if chart.step in SHORT_STEPS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):

@@ -88,7 +88,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A laid-out track. `number` is empty if the track is not an attempt but, for example, a call to a describer."""
+    """A laid-out track. `number` is empty if the track is not a candidate but, for example, a call to a describer."""
 
     number: str
     label: str
