@@ -1,4 +1,4 @@
-"""Resolve provider keys: find each key's source, which keys are usable, and which of them form a key pool."""
+"""Resolve provider keys: find each key's source, decide which keys are usable, and form key pools from usable keys."""
 
 from __future__ import annotations
 

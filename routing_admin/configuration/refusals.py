@@ -18,7 +18,7 @@ MAX_CHARACTERS = 200
 
 
 def model_addresses(configuration: Configuration) -> dict[ModelKey, str]:
-    """Map the name of each model to a digest of its provider's protocol and endpoint."""
+    """Map each model, as (provider, model), to a digest of its provider's protocol and endpoint."""
     digests = {
         provider.name: hashlib.sha256(f"{provider.protocol} {provider.endpoint}".encode()).hexdigest()
         for provider in configuration.providers

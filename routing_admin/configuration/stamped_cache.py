@@ -49,7 +49,7 @@ class ReadState(Generic[S]):
 
     `looked_at` is the time of the last check and `read_at` that of the last successful one, both on the cache's
     monotonic clock. `unread_since` is a wall-clock time, or None while the rows can be read. `stamp` is the last stamp
-    that was read; it is newer than the value's own stamp if the rows could not be read afterwards.
+    that was read; it is newer than the value's stamp if the rows could not be read after it.
     """
 
     value: S

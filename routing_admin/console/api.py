@@ -28,7 +28,7 @@ SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "h
 
 class AgentsApi(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        # Client generators name methods after these ids. An id that is the view function's name alone does not change
+        # Client generators name methods after these ids. The id is only the view function's name, so it does not change
         # when the function moves to another module.
         return operation.view_func.__name__
 

@@ -1,4 +1,7 @@
-"""Base class of the management commands: if one fails, it prints one line on stderr and exits with status 1."""
+"""Base class of the management commands.
+
+A command that fails prints what is wrong on stderr and exits with status 1.
+"""
 
 from __future__ import annotations
 

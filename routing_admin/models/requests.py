@@ -162,7 +162,7 @@ class AttemptLog(models.Model):
 
 
 class RejectedCall(models.Model):
-    """A rejected call: its time, reason, path and kind of key. It contains neither a secret nor a query string.
+    """A rejected call: time, reason, path, and what kind of key it sent. Neither secrets nor query strings are stored.
 
     Only the newest few calls are kept, and only for some minutes.
     """

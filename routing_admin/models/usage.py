@@ -40,8 +40,8 @@ class UsageSum(UsageCounts):
     the log still covered.
 
     `start` is the start of the hour, or of the day in the installation's time zone. Money is in billionths of the
-    currency's unit. `unpriced` is the number of requests without a known price. `fallback_nanos` is the part of
-    `cost_nanos` for failed calls, in the rows of the provider that was called.
+    currency's unit. `unpriced` is the number of requests without a known price. `fallback_nanos`, a part of
+    `cost_nanos`, is the cost of failed calls; it is in the rows of the provider that was called.
     """
 
     HOUR, DAY = "h", "d"
@@ -122,7 +122,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """The amount that one process has drawn from a window, until `held_until`, and how much of it calls used or
+    """A process's share of a window: the amount it may use until `held_until`, and how much calls have used or
     reserved.
     """
 

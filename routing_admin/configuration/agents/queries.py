@@ -22,7 +22,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class CapabilityReading:
-    """Whether an agent's model can read one kind of content, and the ids of the `others` that can."""
+    """Whether an agent's model can read one kind of content, and the ids of the other agents that can."""
 
     name: str
     itself: bool

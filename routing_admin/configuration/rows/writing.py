@@ -168,8 +168,8 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
     """Return the values of the database columns that describe a provider's key.
 
-    A key whose ciphertext no longer exists is read from the environment instead, from `variable` if the key names no
-    variable.
+    If the key's ciphertext no longer exists, the key is read from the environment: from its own variable, else
+    `variable`.
     """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV

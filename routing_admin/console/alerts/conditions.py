@@ -242,7 +242,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # Whatever the reason, alerts cannot be stored now.
+        except (DatabaseError, InterfaceError) as error:  # Alerts cannot be stored now, whatever the cause.
             self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -278,8 +278,8 @@ class AlertWatch:
             send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # The chat already shows this alert as active. A notice of its end is sent neither before `RESOLVE_DELAY` has
-        # passed nor during an outage.
+        # The chat still shows this alert as active, because the notice of its end is sent only after `RESOLVE_DELAY`
+        # and never during an outage.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)

@@ -66,7 +66,7 @@ class WebhookAnswer:
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
-    """Send a notice. Return an empty string if it was accepted, else the reason without the secret URL."""
+    """Send a notice. Return an empty string if it was accepted, else why it was not, without the secret URL."""
     url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
     request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
     outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)
@@ -153,7 +153,7 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.kind == kind:
-                # An expired alert is hidden. It ends only after its import into the database.
+                # Hide an expired alert. It ends only after its import into the database.
                 alert.expires_at = min(at, alert.expires_at)
 
 

@@ -53,10 +53,10 @@ TYPES = (
 
 
 class CorrectionForm(forms.Form):
-    """The form that corrects the detected properties of a file, prefilled with the values in effect.
+    """The form that corrects a file's type, encoding and visibility, filled in with the current values.
 
-    A field counts as changed if its value differs from the posted `before_…`, the value that the page showed, or if no
-    `before_…` was posted.
+    The page also posts each value that it showed, as `before_…`. A field counts as changed if its value differs from
+    that, or if there is no `before_…`.
     """
 
     mime_type = forms.CharField(

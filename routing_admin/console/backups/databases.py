@@ -66,7 +66,7 @@ def list_artifacts(path: Path) -> dict[str, int]:
 
 
 def find_head(path: Path) -> AuditHead | None:
-    """Return the audit log's last entry in a copied database. Return None if it predates the log's hash chain."""
+    """Return the last audit entry in a copied database, or None if the copy is older than the log's hash chain."""
     with closing(open_copy(path)) as copy, suppress(sqlite3.OperationalError):
         row = copy.execute(
             "SELECT number, sha256 FROM routing_admin_auditevent ORDER BY number DESC LIMIT 1"

@@ -223,8 +223,8 @@ CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{fi
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and deleted otherwise.
 
-    This also deletes unfinished folders of dead processes beside it. Raise `BackupError` if `folder` exists or another
-    backup is running.
+    This also deletes folders next to it that other processes left unfinished when they ended. Raise `BackupError` if
+    `folder` exists or another backup is running.
     """
     if folder.exists():
         raise BackupError(f"{folder} already exists. A backup needs a new folder.")

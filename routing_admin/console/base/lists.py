@@ -51,7 +51,7 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Generic[Row]):
-    """A filter: its query parameter, the labels of its values, and a function that returns the values that a row has.
+    """A filter: its query parameter, its options with their labels, and a function that returns a row's options.
 
     `everything` is the label of the option that disables the filter.
     """
@@ -147,7 +147,7 @@ class Listing(Generic[Row]):
         return DESCENDING if self.sort.startswith("-") else ASCENDING
 
     def next_sort(self, column: str) -> str:
-        """Return the value of `sort` that a click on the column's heading requests."""
+        """Return the `sort` parameter for the link in the column's heading."""
         order = self.sort_order(column)
         falls = order == ASCENDING or (not order and self.columns[column].falling)
         return f"-{column}" if falls else column

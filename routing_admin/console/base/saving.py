@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 CHANGES = "changes"
-"""Value of the form field `act` with which the save bar asks for a list of changed fields instead of saving."""
+"""If the form field `act` has this value, the form is not saved; the response is a list of the changed fields."""
 
 
 @dataclass(frozen=True, slots=True)

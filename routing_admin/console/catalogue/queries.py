@@ -32,7 +32,7 @@ class FoundModel:
 
 
 def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], int]:
-    """Return the first models whose name and host together contain all these words, and the number of all matches."""
+    """Return the first models whose name and host together contain all the words, and the number of all such models."""
     found = catalogue.find(words) if words else []
     models = [
         FoundModel(

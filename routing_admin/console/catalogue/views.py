@@ -27,7 +27,7 @@ from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
 MAX_QUERY_CHARS = 100
-"""Maximum number of characters of the search text that are used."""
+"""Maximum length of the search text. Any further characters are ignored."""
 MAX_LINES = 200
 """Maximum number of changed model capabilities that the page lists. Further changes are only counted."""
 

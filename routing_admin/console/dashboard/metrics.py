@@ -75,8 +75,8 @@ def list_families() -> Iterator[MetricFamily]:
     """
     yield number("disk_free_bytes", "Free bytes on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
-    # `list_process_numbers` yields a metric of the same name for requests that wait in memory. This one counts those
-    # that wait on disk.
+    # This metric counts requests that wait on disk. `list_process_numbers` yields a metric of the same name for those
+    # that wait in memory.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
     yield number(

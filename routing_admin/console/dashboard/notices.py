@@ -81,10 +81,7 @@ class NoticeGroup:
 
 
 def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the first items and the rest.
-
-    If only one item would remain, it is not split off, because "1 more" would take as much space.
-    """
+    """Return the first `most` items, and the remaining ones."""
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
 

@@ -69,9 +69,9 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done. The given user must have set a password; any user may have done the rest.
+    """Return which first steps are done.
 
-    This takes two queries.
+    The given user must have set a password; any user may have done the other steps.
     """
     password_events = AuditEvent.objects.filter(action__in=("user.password", "user.join"), object_name=user)
     used_keys = Q(last_used_at__isnull=False) | Q(public_id__in=last_uses().list_noted())
@@ -147,7 +147,7 @@ MAX_AGENTS = 5
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The used bytes of an agent's storage quota or, if `agent` is empty, of the installation's."""
+    """How many bytes of a storage quota are used: an agent's or, if `agent` is empty, the installation's."""
 
     agent: str
     used: int

@@ -87,7 +87,7 @@ DEFAULT_SPEED = (0.6, 110.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of demo request: agent, requested model, kind of file, and scripted answers by candidate.
+    """Describes similar demo requests: agent, requested model, kind of file, and each candidate's scripted answers.
 
     If `refused` is set, no candidate is called. If `leaves` is true, the agent disconnects while the answer is
     streamed.
@@ -243,7 +243,7 @@ class _Day:
         return [(began, kind, f"{DEMO}_{rng.getrandbits(64):016x}") for began, kind in moments]
 
     def _play(self, kind: Kind, began: datetime, request_id: str) -> Entry:
-        # Only the request's id is used as the random seed, so that the request's cost does not depend on the hour at
+        # Seed the random numbers only with the request's id, so that the request's cost does not depend on the hour at
         # which the demo was loaded.
         rng = self._rng = Random(request_id)  # noqa: S311
         facts = RequestFacts(

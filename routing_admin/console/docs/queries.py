@@ -23,16 +23,16 @@ SNIPPET = 160
 
 @cache
 def list_paths() -> dict[str, str]:
-    """Map each document's name in URLs to its path in the repository."""
+    """Map the name that each document has in URLs to the document's path in the repository."""
     files = sorted((FILES / FOLDER).rglob(f"*{SUFFIX}"))
     return {document_name(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
 
 
 @cache
 def find_document(name: str) -> Document | None:
-    """Return a document by its name in URLs, or None.
+    """Return the document with this name in URLs, or None.
 
-    It is cached, because files do not change while the process runs.
+    Documents are cached, because files do not change while the process runs.
     """
     path = list_paths().get(name)
     return parse((FILES / path).read_text("utf-8"), lambda link: resolve(link, path)) if path else None

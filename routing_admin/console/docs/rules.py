@@ -8,7 +8,7 @@ FOLDER, SUFFIX, INDEX = "docs/", ".md", "README"
 
 
 def document_name(path: str) -> str:
-    """Return a document's name in URLs from its path in the repository. An index has the name of its folder."""
+    """Return a document's name in URLs, given its path in the repository. An index is named after its folder."""
     name = path.removeprefix(FOLDER).removesuffix(SUFFIX)
     return "" if name == INDEX else name.removesuffix(f"/{INDEX}")
 

@@ -80,8 +80,7 @@ class Command(command.Command):
         if not target.is_done:
             with show_progress("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
-        # This run has no digest of tables that an earlier run copied, so it must read them again in order to compare
-        # them.
+        # This run has no digests of tables that an earlier run copied, so their rows are read again to compare them.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
         with show_progress("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
 KEY = re.compile(r"\b(ra|rat|rap)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
-"""Pattern that finds a key, token or link, or only its public part, in any text."""
+"""Pattern that finds a key, token or link in any text. Only the public part is required."""
 
 
 class Command(command.Command):

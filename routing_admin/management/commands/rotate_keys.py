@@ -57,7 +57,7 @@ class Command(command.Command):
         outdated = [*list_outdated_agents(), *list_outdated_tokens()]
         if options["drop_old"]:
             # The outdated keys, links and tokens are signed with a secret that is about to be removed, so they would
-            # stop working.
+            # then stop working.
             if outdated and not options["force"]:
                 raise CommandError(
                     "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "

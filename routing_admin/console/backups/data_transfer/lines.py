@@ -1,7 +1,7 @@
 r"""Convert rows to and from PostgreSQL's COPY text format: tabs between fields, `\N` for NULL, backslash escapes.
 
 Equal rows in SQLite and PostgreSQL have the same text, so tables can be compared by hash. A batch is formatted column
-by column, which takes half as long as value by value.
+by column, which takes half as long as formatting it value by value.
 """
 
 from __future__ import annotations

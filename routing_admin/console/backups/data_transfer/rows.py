@@ -72,7 +72,8 @@ def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgres
     """Return a table's number of rows. Raise `DifferenceError` if the digest of its rows is not the expected one."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
     stored = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
-    # Hashing the text that PostgreSQL itself writes is faster, but its notation of numbers with an exponent differs.
+    # Hashing the text that PostgreSQL itself writes is faster, but PostgreSQL writes numbers with an exponent
+    # differently.
     if expected != stored and is_postgresql:
         stored = digest_table(table, alias)
     if expected != stored:

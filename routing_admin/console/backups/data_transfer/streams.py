@@ -28,7 +28,9 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""SQL expressions that read a column, and the resulting types, by kind of column. Other kinds are integers."""
+"""For each kind of column, the SQL expression that reads it and the resulting type. All other kinds are read as
+integers.
+"""
 INTEGER = ("{}::int8", "int8")
 
 

@@ -160,7 +160,7 @@ class Destination:
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the marker tables, the main database's last."""
+        """Create the indexes, reset the sequences, and drop the marker tables, that of the main database last."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)

@@ -165,7 +165,9 @@ def soft_breaks(name: str) -> SafeString:
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
-"""The length above which a name is shortened, and how many characters are kept at its start and at its end."""
+"""Names longer than the first number are shortened; the others are how many characters to keep at the start and the
+end.
+"""
 LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
 """Pattern of names that consist of short words. On two lines they fit narrow columns, so they are not shortened."""
 
@@ -308,8 +310,8 @@ def code_spans(text: str) -> SafeString:
 def over_time(**terms: str) -> dict[str, Any]:
     """Render a section with a chart of the requests that match these search terms, such as `agent=row.agent_id`.
 
-    Without terms, the chart covers a day. With terms, it covers a week or, if the week has no requests, a month, and
-    the section is collapsed, because the rest of the page matters more. If there are no requests, the section says so.
+    Without terms, the chart covers a day. With terms, it covers a week, or a month if the week has no requests, and the
+    section is collapsed, because the page's other content matters more. If there are no requests, the section says so.
     This takes one query.
     """
     search, now = Search(tuple(terms.items())), timezone.now()
@@ -499,7 +501,7 @@ def _with_page(context: template.Context, number: int) -> str:
 def query_with(context: template.Context, **values: object) -> str:
     """Return the current query string with these parameters changed. Empty values are removed.
 
-    If the page answers a form that has its own URL, `list_url` in the context is the URL of the list.
+    If the page is the response to a form with a URL of its own, `list_url` in the context is the URL of the list.
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
