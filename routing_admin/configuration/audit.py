@@ -85,7 +85,7 @@ def list_details_since(action: str, number: int) -> list[Mapping[str, Any]]:
 
 
 def was_recorded(actor: Actor, act: AuditedAction, within: timedelta) -> bool:
-    """Return whether the log shows that the actor did the same thing to the same object within the last `within`."""
+    """Return whether, according to the log, the actor did the same thing to the same object less than `within` ago."""
     since = timezone.now() - within
     events = AuditEvent.objects.filter(created_at__gt=since, actor_kind=actor.kind, actor=actor.name)
     return events.filter(action=act.action, object_kind=act.object_kind, object_name=act.object_name).exists()

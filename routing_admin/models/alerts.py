@@ -9,9 +9,9 @@ class Alert(models.Model):
     """An alert, which lasts while `ended_at` is null and ends at `expires_at` unless its condition is detected again.
 
     `times` counts how often the condition has started. The alert is sent once, at `sent_at`, and its end is reported at
-    `end_sent_at`. `next_try_at` is the earliest time of the next attempt to send it, null if no further attempt is
-    made. `error` says why the last attempt failed. An acknowledgement lasts until the condition starts again. Nothing
-    is sent until `muted_until`.
+    `end_sent_at`. `next_try_at` is the earliest time for the next attempt to send it, null if there will be none.
+    `error` says why the last attempt failed. An acknowledgement lasts until the condition starts again. Nothing is sent
+    until `muted_until`.
     """
 
     kind = models.CharField(max_length=40)

@@ -10,8 +10,8 @@ English text that earlier versions wrote. The content of requests is logged only
 `ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. All counts of answered,
 failed, refused and cancelled requests use it.
 
-This module also contains models for rejected calls, which are not logged, and for answers that are stored for
-idempotency keys and for later reference.
+This module also contains models for rejected calls, which are not logged, and for answers that are stored because of
+idempotency keys or so that later calls can refer to them.
 """
 
 from __future__ import annotations

@@ -122,9 +122,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """A process's share of a window: the amount it may use until `held_until`, and how much calls have used or
-    reserved.
-    """
+    """A process's share of a window: `granted` until `held_until`, of which calls used or reserved `committed`."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

@@ -65,7 +65,7 @@ def read() -> Configuration:
 
 
 def group_by(parent: str, rows: Iterable[M]) -> Mapping[int, list[M]]:
-    """Group the rows by the field `parent`, keeping their order. A missing key returns an empty list."""
+    """Group the rows by the field `parent`, keeping their order. Looking up any other key gives an empty list."""
     groups: Mapping[int, list[M]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, parent)].append(row)

@@ -85,7 +85,7 @@ class AgentForm(AgentModelForm):
 
     @property
     def has_limits(self) -> bool:
-        """Return whether any limit has a value or an error. If so, the limits are shown expanded."""
+        """Return whether any limit has a value or an error. If so, the form shows the limits expanded."""
         return bool(self.instance.limits) or not {MODELS, *self.amounts}.isdisjoint(self.errors)
 
     def clean_task_type(self) -> str:

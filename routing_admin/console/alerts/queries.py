@@ -154,7 +154,7 @@ def find_webhook() -> Webhook | None:
 
 @cache
 def _warn_once(problem: str) -> None:
-    # The alert watcher calls this every few seconds. The cache limits the log to one entry per problem.
+    # The alert watcher calls this every few seconds. Thanks to the cache, each problem is logged only once.
     log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 

@@ -1,6 +1,7 @@
 """Send alerts to the webhook through the gateway's HTTP client. Each alert is sent once, by one process.
 
-An alert's message is in the chat's language; its machine-readable fields are in English and Chinese.
+The text of a notice is in the chat's language. Its fields for programs contain the alert's message in English and
+Chinese.
 """
 
 from __future__ import annotations

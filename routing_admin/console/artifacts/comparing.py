@@ -32,7 +32,7 @@ MIN_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """A row of the comparison: the label of a fact, and what it is for each of the two services."""
+    """A row of the comparison: the label of a fact, and the fact itself for each of the two services."""
 
     label: str
     left: str

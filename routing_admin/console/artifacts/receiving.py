@@ -68,7 +68,8 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
 """Ways to deliver a file, each with its badge, label, tone and hint."""
 
 VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
-"""Outcomes in which the payload contains the file's own text, which viewers may not read."""
+"""Outcomes in which the payload contains the file's own text. Only users with access to the file's bytes may read it.
+"""
 
 
 @dataclass(frozen=True, slots=True)

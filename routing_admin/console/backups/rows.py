@@ -159,8 +159,7 @@ def measure_rows() -> int:
 def set_schema_aside() -> Iterator[str | None]:
     """Move the existing tables into another schema, and back if the block fails. Yield a description of that schema.
 
-    If the tables are empty, they are not moved, and None is yielded. Raise `BackupError` if the database user lacks the
-    privilege.
+    Empty tables are not moved, and None is yielded. Raise `BackupError` if the database user does not own the schema.
     """
     if not has_rows():
         yield None

@@ -121,7 +121,10 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """Return form fields for limits that are amounts, by name. A currency field follows the amounts of money."""
+    """Return a form field for each limit that is an amount, by field name.
+
+    The fields for spending limits are followed by those for the currency and for unpriced calls.
+    """
     fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -129,7 +132,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
-        # The following fields apply to both amounts of money, so they are added after the second one.
+        # The following fields apply to all spending limits, so they are added after the last of these.
         if meter is MONEY[-1]:
             fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             fields[UNPRICED] = forms.ChoiceField(

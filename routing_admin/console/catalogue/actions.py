@@ -143,8 +143,8 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     """Replace a model everywhere with its successor according to the catalogue, as one revision.
 
     A service keeps its declared capabilities. Capabilities that were probed or come from the catalogue are replaced
-    with the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name
-    this successor.
+    with the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue names no
+    successor or a different one.
     """
     retirement = find_retirement(provider, model)
     # The catalogue may have changed after the page was rendered.

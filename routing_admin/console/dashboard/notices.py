@@ -98,7 +98,7 @@ def list_notices(
 ) -> list[NoticeGroup]:
     """Return one group for each kind of problem that exists, critical kinds first.
 
-    Alerts about budgets and rejected keys are omitted if these problems have their own groups.
+    Alerts about budgets and rejected keys are omitted if groups of their own already list these problems.
     """
     grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (

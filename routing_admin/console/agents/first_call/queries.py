@@ -22,7 +22,7 @@ MAX_SUGGESTIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """A key's newest answered call (or, if none was answered, its newest call) and the newest rejected calls.
+    """A key's newest answered call (or, if none was answered, its newest call), and the newest rejected calls.
 
     `own` contains rejected calls that named this key, `others` those that did not.
     """
@@ -37,7 +37,7 @@ class FirstCall:
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """Find a key's first call and rejected calls.
+    """Find a key's newest answered call (or newest call), and rejected calls.
 
     Rejected calls that did not name the key are included only if they were made at or after `since`. This takes at most
     four queries.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from routing_admin.models import RejectedCall
 
 MAX_WAIT = timedelta(minutes=5)
-"""For how long the panel polls at most."""
+"""Maximum time for which the panel polls."""
 # htmx leaves the page unchanged if the response is 204 No Content.
 NO_CONTENT = 204
 

@@ -157,7 +157,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
 
 @by_link
 def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
-    """Show what each model received and answered. Raise `Http404` if another agent made the call."""
+    """Show one of the agent's calls: what each model received and answered. The status is 404 for any other call."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)

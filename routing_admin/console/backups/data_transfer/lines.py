@@ -22,7 +22,7 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
-# Length of a timestamp, without a fraction and with microseconds.
+# Possible lengths of a timestamp: without a fraction, and with microseconds.
 TIME_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 

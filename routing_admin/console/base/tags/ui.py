@@ -380,7 +380,7 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
 
 
 # Columns and rows are joined as plain strings, because a template would take ten times as long for hundreds of values.
-# Most texts repeat: the names of the series, and zeros.
+# Escaped texts are cached, because most of them repeat: series names and zeros.
 
 _escape = lru_cache(maxsize=2048)(html.escape)
 
