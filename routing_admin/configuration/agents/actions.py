@@ -51,10 +51,11 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Create or replace a run-time agent that belongs to the agent `owner`; repeating the call changes nothing.
+    """Create or replace a run-time agent that belongs to the agent `owner`. Repeating the call only renews the expiry.
 
-    `expires_in` is in seconds. Raise `ConflictError` if someone else created the agent with this id. Raise
-    `InvalidError` if both a service and a route are given, or if the given one does not exist.
+    `expires_in` is in seconds. Raise `ConflictError` if `owner` did not create the agent with this id, `TooManyError`
+    if `owner` may not create another one, and `InvalidError` if both a service and a route are given, or if the given
+    one does not exist.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         owner_row = Agent.objects.get(agent_id=owner)
@@ -85,7 +86,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """Return the service with this id, or None if the id is None. Raise `InvalidError` if there is no such service."""
+    """Return the service with this id, or None if the id is empty. Raise `InvalidError` if there is no such service."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()

@@ -155,7 +155,10 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
 
 
 def read_end(body: KeyTermsIn) -> datetime | None:
-    """Return the requested expiry, or None if the key never expires. Raise `InvalidError` if it is in the past."""
+    """Return the requested expiry, or None if the key never expires.
+
+    Raise `InvalidError` if it is malformed, lacks a time zone, is past, or is too far in the future.
+    """
     if body.expiresAt is None:
         return None
     try:
@@ -321,7 +324,10 @@ def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tupl
 
 
 def build_agent_form(agent_id: str, body: AdminAgentIn, row: Agent | None) -> AgentForm:
-    """Return the agent's form, filled in from the request body. Raise `InvalidError` for malformed limits."""
+    """Return the agent's form, filled in from the request body.
+
+    Raise `InvalidError` for an unknown service or limit.
+    """
     service = find_service(body.serviceId)
     data: dict[str, Any] = {
         "agent_id": agent_id,

@@ -258,7 +258,7 @@ def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
 
 
 def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
-    """Suppress notices about an alert's subject until the given time; None ends the suppression.
+    """Suppress notices about an alert until the given time; None ends the suppression.
 
     Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time is past or more than `MAX_MUTE`
     away.

@@ -224,7 +224,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and deleted otherwise.
 
     This also deletes folders next to it that other processes left unfinished when they ended. Raise `BackupError` if
-    `folder` exists or another backup is running.
+    `folder` exists or another backup is writing it.
     """
     if folder.exists():
         raise BackupError(f"{folder} already exists. A backup needs a new folder.")

@@ -52,7 +52,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 def read_edition(request: HttpRequest) -> int:
     """Store the posted file or the chosen provider's model list as an edition and return its number.
 
-    Raise `NotFoundError` if the form contains neither.
+    Raise `NotFoundError` if neither is posted, the provider returns no list, or the file is too large.
     """
     if request.POST.get("act") == "ask":
         row = find_called_provider(request.POST.get("provider", ""))

@@ -52,7 +52,7 @@ class Command(command.Command):
     def ask(self, name: str) -> int:
         """Store a catalogue version made from a provider's model list, and return its number.
 
-        Raise `CommandError` if the provider returns no list.
+        Raise `CommandError` if there is no such enabled provider, or if it returns no list.
         """
         row = find_called_provider(name)
         if row is None:

@@ -51,7 +51,11 @@ class Command(command.Command):
         parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
 
     def run(self, **options: Any) -> None:
-        """Serve until stopped; raise `CommandError` if the database lacks tables of this version."""
+        """Serve until stopped.
+
+        Raise `CommandError` if the database lacks tables of this version, or if another version serves the data
+        directory.
+        """
         if missing := integrity.migrations():
             more = len(missing) - 2
             raise CommandError(f"{missing[0]}{f' (and {more} more)' if more else ''}. {missing[-1]}")
