@@ -31,7 +31,7 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """Return the configuration stored in the rows, with eleven queries regardless of its size."""
+    """Return the configuration stored in the rows, with the same number of queries regardless of its size."""
     installation = Installation.current()
     # Read whole tables and joins. Django's prefetching would instead select related rows by a list of ids: SQLite
     # accepts only a thousand of them, and building the lists takes a third of the time.

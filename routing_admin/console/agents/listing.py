@@ -114,7 +114,7 @@ def _texts(row: AgentRow) -> Iterator[str]:
 
 
 def list_rows() -> list[AgentRow]:
-    """Return all agents with their requests in the last day. This takes two queries."""
+    """Return all agents with their requests in the last day. This takes three queries."""
     requests = count_requests("agent", window_start(timezone.now()))
     routes = {route.task_type for route in snapshot.current().configuration.routes}
     return [

@@ -142,7 +142,10 @@ def count_open() -> AlertCounts:
 
 
 def find_webhook() -> Webhook | None:
-    """Return the webhook that the environment sets, else the webhook that is stored, else None."""
+    """Return the webhook from the environment, else the stored one.
+
+    Return None if there is none or it is unreadable.
+    """
     if settings.ALERT_WEBHOOK is not None:
         return settings.ALERT_WEBHOOK
     try:

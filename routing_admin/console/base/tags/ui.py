@@ -267,7 +267,7 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
     """Render a relative time, linked if a URL is given, above the exact time. Render nothing for None.
 
-    For a time more than two days ago, only the exact time is rendered, because the relative time would be a date too.
+    For a time before yesterday, only the exact time is rendered, because the relative time would be a date too.
     """
     if moment is None:
         return ""
