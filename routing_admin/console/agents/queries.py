@@ -50,7 +50,7 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 def open_link(text: str) -> AgentLink | None:
     """Return the link with this secret text, and its agent. Return None if the link is unknown, revoked or expired.
 
-    This takes one query, unless the agent's creator was itself created by an agent.
+    This takes one query, and one more for each further creator if the agent's creator was itself created by an agent.
     """
     public, now = find_public_id(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")

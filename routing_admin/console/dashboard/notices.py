@@ -81,7 +81,10 @@ class NoticeGroup:
 
 
 def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the first `most` items, and the remaining ones."""
+    """Return the first `most` items, and the remaining ones.
+
+    A single remaining item is not split off, because "1 more" would take as much space.
+    """
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
 
