@@ -110,9 +110,10 @@ def build_audit_entry(row: AuditEvent) -> AuditEntry:
 
 
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify the audit log's hash chain against the given heads and the heads recorded in the data directory.
+    """Verify the audit log's hash chain, and that the triggers that forbid changes to the log exist.
 
-    A head is the number and hash of an entry that was once the newest.
+    The chain must contain the given heads and the heads recorded in the data directory. A head is the number and hash
+    of an entry that was once the newest.
     """
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)

@@ -18,7 +18,7 @@ def newest_number() -> int | None:
 
 
 def newest_change() -> tuple[int, str, datetime] | None:
-    """Return the number, author and time of the newest revision."""
+    """Return the newest revision's number, author and time, or None if there is no revision."""
     return Revision.objects.values_list("number", "actor", "created_at").first()
 
 

@@ -131,7 +131,7 @@ def administrators() -> list[str]:
 
 
 def file_permissions() -> list[str]:
-    """Return paths in the data directory, including files with secrets, that other users of the machine can read."""
+    """Return a problem for each path in the data directory that other users of the machine can read."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()
@@ -145,9 +145,9 @@ def private_paths() -> list[Path]:
 
 
 def restrict_permissions() -> list[str]:
-    """Remove other users' access to the paths in the data directory, and return the changed paths.
+    """Remove other users' access to this user's files in the data directory, and return the changed paths.
 
-    An older version of the program or a file copy may have left them readable to other users.
+    An older version of the program or a file copy may have left the files readable to other users.
     """
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:

@@ -54,7 +54,7 @@ class Snapshot:
 
     @cached_property
     def keys(self) -> Mapping[str, KeyState]:
-        """The first usable key of each provider, by provider name."""
+        """Each provider's first usable key or, if it has none, the reason for this; by provider name."""
         return {name: keys.first for name, keys in self.provider_keys.items()}
 
     @cached_property
@@ -114,7 +114,7 @@ newest = owned(lambda: StampedCache(build, stamp))
 
 
 def current() -> Snapshot:
-    """Return the newest snapshot; raise an error if none has been read yet."""
+    """Return the newest snapshot. The first call reads it, and raises an error if that fails."""
     return newest().current()
 
 

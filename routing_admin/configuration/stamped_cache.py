@@ -73,7 +73,7 @@ class StampedCache(Generic[S]):
         self._looking = threading.Lock()
 
     def current(self) -> S:
-        """Return the newest value; raise an error if none has been read yet."""
+        """Return the newest value. The first call reads it, and raises an error if that fails."""
         requested_at, state = self._clock(), self._state
         if state is not None and requested_at - state.looked_at <= FRESH_SECONDS:
             return state.value

@@ -337,7 +337,7 @@ def list_subjects(state: Snapshot) -> ExistingSubjects:
 
 
 def models_in_use(configuration: Configuration) -> Iterator[str]:
-    """Return the models of enabled routes and services, as `provider/model`."""
+    """Yield the models of enabled routes and services, as `provider/model`."""
     defaults = {spec.name: spec.default_model for spec in configuration.providers if spec.enabled}
     for route in configuration.routes:
         if route.enabled:

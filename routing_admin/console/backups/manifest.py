@@ -74,7 +74,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, then the file with the hashes of all other files."""
     value = asdict(manifest)
     for database in value["databases"].values():
-        if database["text_bytes"] is None:  # Manifests written by older versions lack this field.
+        if database["text_bytes"] is None:  # Older versions of the program do not know this field.
             del database["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")

@@ -35,7 +35,8 @@ MAX_LINES = 200
 def catalogue(request: HttpRequest) -> HttpResponse:
     """Show the catalogue.
 
-    A POST request stores a file or a provider's model list as an edition and redirects to its preview.
+    A POST request switches back to the shipped catalogue, or stores a file or a provider's model list as an edition
+    and redirects to its preview.
     """
     if request.method != "POST":
         return show_page(request)

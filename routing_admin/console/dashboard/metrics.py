@@ -96,7 +96,7 @@ def list_families() -> Iterator[MetricFamily]:
         is_up = False
     yield number("database_up", "Whether the database responds and accepts writes.", is_up)
     yield from families
-    with suppress(DatabaseError, InterfaceError):  # Raised if this process has never read a configuration.
+    with suppress(DatabaseError, InterfaceError):  # Raised if this process could not read a configuration yet.
         yield from [*configuration_families(snapshot.current())]
 
 

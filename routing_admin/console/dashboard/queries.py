@@ -200,7 +200,7 @@ class Figure:
 
 
 def build_figures(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
-    """Return the day's requests, fallbacks, failures and time to first content, each compared with the previous day."""
+    """Return the day's requests, fallbacks and failures, compared with the previous day, and time to first content."""
     start = window_start(now)
     since = ("since", moment_text(start))
     return (

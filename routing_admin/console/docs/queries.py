@@ -71,7 +71,7 @@ class FoundSection:
 
 
 def search(words: str) -> Sequence[FoundSection]:
-    """Return the sections that contain all of these words.
+    """Return the first sections that contain all of these words.
 
     Sections with more of the words in their heading are first.
     """

@@ -89,7 +89,7 @@ def check_store(store: ByteStore) -> None:
 def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
     """Copy the files that the target lacks. Return the hashes of unreadable files.
 
-    `report` is called with the number of files copied so far.
+    `report` is called with the number of files processed so far.
     """
     source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):
