@@ -19,7 +19,7 @@ class Person(models.Model):
 
 
 class SessionSighting(models.Model):
-    """Time, address and browser of a session's first and last use."""
+    """The times of a session's first and last use, and the IP address and browser of the last use."""
 
     # Identifies the session, but cannot be used to sign in.
     digest = models.CharField(max_length=64, unique=True)

@@ -41,7 +41,10 @@ class DrillOut(BaseModel):
 
 @router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Start a fire drill: the provider counts as unavailable until the drill ends; 409 while a drill is running."""
+    """Start a fire drill: the provider counts as unavailable until the drill ends.
+
+    The status is 409 while a drill is running, or if the provider is disabled.
+    """
     seconds = read_as(request, DrillIn).seconds
     drill = start_drill(script_actor(request), provider, seconds)
     return answer(DrillOut(drill=DrillThing(provider=drill.provider, actor=drill.actor, seconds=seconds)), 201)
