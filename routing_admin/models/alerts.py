@@ -16,7 +16,7 @@ class Alert(models.Model):
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
-    # Stored message in the format of `capabilities.core.translatable.data_of`.
+    # Stored message in the format of `capabilities.core.translatable.encode_text`.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
