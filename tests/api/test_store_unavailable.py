@@ -141,7 +141,7 @@ def test_first_start_without_its_store_fails_and_creates_nothing(
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
-    # If the first start failed later, the administrator's password would be lost, since it is printed only once.
+    # If the start failed only after creating this user, the password would be lost, as it is printed only once.
     assert not User.objects.exists()
 
 

@@ -51,7 +51,7 @@ def system_call(intel: int, arm: int, *arguments: object) -> Callable[[], None]:
 
 
 def call_32_bit_getpid() -> Callable[[], None]:
-    """Return an attempt with a 32-bit program's system call number, which a filter for 64-bit calls would miss."""
+    """Return an attempt to make a system call as a 32-bit program does. A filter for 64-bit calls would miss it."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid); int 0x80; ret
     start_of_code = ctypes.c_char.from_buffer(code)  # This reference keeps the memory allocated.

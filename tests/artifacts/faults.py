@@ -1,4 +1,4 @@
-"""Find internal errors in file type detection. They are logged and never fail an upload."""
+"""Find internal errors in file type detection. The product only logs them, so that no upload fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _ErrorCollector(logging.Handler):
 
 @contextmanager
 def collect_errors() -> Iterator[list[logging.LogRecord]]:
-    """Collect the log records with a traceback that `artifacts` writes in the `with` block.
+    """Collect the records with a traceback that the logger `artifacts` receives in the `with` block.
 
     Each traceback shows a bug.
     """

@@ -50,8 +50,8 @@ TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"
 
 # Each row has a name, builder, type, kind and how the file is made. Packages contain only what identifies their format.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
-    # Sources: netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that it will remove its writer for IFUNC's
-    # format.
+    # Sources: netpbm's pbm(5), pgm(5), ppm(5) and pam(5). The .im file is synthetic, because Pillow warns that it will
+    # remove its writer for this format.
     ("plain.pbm", lambda: b"P1\n# made here\n4 2\n1010\n0101\n", "image/x-portable-bitmap", IMAGE, HEAD),
     ("plain.pgm", lambda: b"P2\n3 2\n15\n 1  2  3\n13 14 15\n", "image/x-portable-graymap", IMAGE, HEAD),
     ("plain.ppm", lambda: b"P3\n2 1\n255\n255 0 0  0 0 255\n", "image/x-portable-pixmap", IMAGE, HEAD),

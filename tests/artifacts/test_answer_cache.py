@@ -63,7 +63,7 @@ def test_cache_evicts_the_least_recently_used_result() -> None:
 
 
 def test_empty_results_count_towards_the_cache_size() -> None:
-    """If entries counted without overhead, cached failures could use unbounded memory."""
+    """Each entry's overhead is counted, since cached failures could otherwise use unbounded memory."""
     cache = AnswerCache(max_bytes=10 * OVERHEAD)
     for number in range(100):
         cache.answer((str(number),), Process([Result(reason="failed")]))

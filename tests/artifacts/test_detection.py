@@ -434,7 +434,7 @@ def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
 def test_zip_with_an_unrelated_index_xml_is_a_zip(data: bytes) -> None:
-    """An Apple document's root element is in one of Apple's XML namespaces."""
+    """A zip is an Apple document only if the root element of `index.xml` is in one of Apple's XML namespaces."""
     assert BARE_DETECTOR.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 

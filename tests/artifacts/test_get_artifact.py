@@ -239,7 +239,7 @@ def test_bytes_declared_as_an_image_are_sent_to_a_vision_model_as_image_url(data
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
-    """The leading control characters resemble neither text nor a signature, so no example has to be excluded."""
+    """Whatever bytes follow them, the control characters at the beginning resemble neither text nor a signature."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
     detection = BinaryDetector().detect(junk, declared_mime=mime_type)
     artifact = StoredArtifact(

@@ -22,7 +22,7 @@ def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
 def test_one_invalid_byte_does_not_change_the_encoding_of_a_long_text(position: int, declared: str | None) -> None:
-    """At the position `last`, the invalid byte is far behind the part of the file that is examined first."""
+    """At the position `last`, the invalid byte is far after the part of the file that is examined first."""
     assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
 

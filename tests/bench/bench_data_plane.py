@@ -54,7 +54,7 @@ class Target:
         self.measurements.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
-        """Return the median of all rounds, or NaN if the value was not measured."""
+        """Return a measurement's median over all rounds, or NaN if nothing was measured under this name."""
         return statistics.median(self.measurements.get(name, [float("nan")]))
 
 

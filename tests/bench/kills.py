@@ -19,7 +19,7 @@ LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
 async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
     """Send calls at a fixed rate and kill the server.
 
-    Return how many ms before the kill each answered call was answered.
+    Return, for each answered call, how many milliseconds before the kill its response arrived.
     """
     idle: list[Connection] = []
     answered: dict[str, float] = {}

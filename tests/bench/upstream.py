@@ -1,7 +1,7 @@
 """`python -m tests.bench.upstream PORT`: a provider that is as fast as possible, so that it hardly affects results.
 
 The URL's first segment selects the response: `plain` is a small completion, `fail` is 503, `stream` has 200 chunks at
-full speed, and `paced` has 200 chunks with a delay before each. Of a request, only the length is parsed.
+full speed, and `paced` has 200 chunks with a delay before each. Only a request's path and length are parsed.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def drain(times: int) -> Finding:
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
         answered = ends["whole"] + ends[DRAINING]
-        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # The demo includes a logged request.
+        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # Do not count the demo's logged request.
         losses += [
             f"the log calls {n} answers {outcome}" for outcome, n in outcomes.items() if outcome not in ("ok", DRAINING)
         ]

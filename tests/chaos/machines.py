@@ -33,7 +33,7 @@ from tests.lab import Lab
 
 MACHINES = 3
 OUTAGE_SECONDS = 2.0
-"""How many seconds an engine is stopped, and how many seconds all engines then run."""
+"""Seconds for which an engine is stopped, and for which it then runs again."""
 PAUSE = 0.05
 """Seconds that a caller waits between two calls.
 

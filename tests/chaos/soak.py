@@ -23,7 +23,7 @@ SAMPLES = 20
 PAUSE = 0.02
 """Seconds that a caller waits between two calls."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""How much the last third's median may exceed the second third's before the resource counts as growing."""
+"""For each resource, the tolerated increase of its median from the second to the last third of the run."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 

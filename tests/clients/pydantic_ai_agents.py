@@ -228,7 +228,7 @@ async def test_refusal_raises_an_error_with_the_http_status(name: str, key: str,
 
 
 async def test_answer_passes_the_sdks_strict_validation(model: Model) -> None:
-    """The SDK's strict validation finds no missing field and no wrong type, complete or streamed."""
+    """In complete and in streamed answers, the SDK's strict validation finds no missing field and no wrong type."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:
         answer = await client.chat.completions.create(model=model.model_name, messages=messages)

@@ -42,7 +42,7 @@ def test_compatibility_table_has_the_results_of_a_run() -> None:
 
 
 def test_example_value_follows_its_json_schema() -> None:
-    """From a JSON schema's references, alternatives and enumerations, the fault lab's model builds an example.
+    """The fault lab's model builds an example that follows a schema's references, alternatives and enumerations.
 
     All other values are words and numbers from the question.
     """

@@ -41,7 +41,7 @@ def test_each_program_has_a_recipe_section() -> None:
 
 
 def test_replayed_recordings_have_the_version_of_the_table() -> None:
-    """If a client's recipe is not run, its recording has the version in the document's table. Its section says why."""
+    """A recipe that is not run has a recording of the client version in the table, and its section says why."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
     replayed = {name: packages for name, packages in ROW.findall(DOCUMENT) if packages.endswith(REPLAYED)}
     for name, packages in replayed.items():

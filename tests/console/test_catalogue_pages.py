@@ -146,7 +146,7 @@ def test_shipped_catalogue_is_used_if_the_configured_version_is_missing_in_the_d
 
 @pytest.fixture
 def model_list_url() -> Iterator[str]:
-    """Return the URL of a provider whose model list includes capabilities."""
+    """Serve model lists and return the server's URL. Only the list below `/rich` includes capabilities."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -52,7 +52,7 @@ def end_drill(drill: FireDrill) -> FireDrill:
 
 
 def test_drill_page_lists_routes_without_a_fallback(admin: Client) -> None:
-    """The page also shows recently answered calls, and 60 seconds as the default duration."""
+    """The page also shows how many calls were recently answered, and suggests a duration of 60 seconds."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = Page(admin.get(PAGE))
     assert page.shows("planning has no model left that can be called.")

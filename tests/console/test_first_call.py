@@ -167,7 +167,7 @@ def test_first_call_panel_for_an_unknown_key_returns_404(admin: Client, key: str
 
 
 def test_number_of_recorded_rejected_calls_is_limited() -> None:
-    """A flood of rejected calls writes five rows every two seconds and keeps 200, without secrets or query strings."""
+    """At most five rejected calls are recorded every two seconds, without secrets, and at most 200 are kept."""
     moments = iter(range(0, 1000, 3))
     recorded_calls = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

@@ -211,7 +211,7 @@ def test_pages_load_the_request_chart_before_the_forms(address: str, term: str, 
     searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
-    assert len(chosen) == 2  # The selected time range and the selected kind of value.
+    assert len(chosen) == 2  # One is the selected time range, the other the selected kind of value.
 
 
 def test_collapsed_chart_is_one_line_with_totals_and_trend(admin: Client) -> None:

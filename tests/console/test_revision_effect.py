@@ -140,7 +140,7 @@ def test_viewer_is_offered_no_undo_of_a_harmful_revision(viewer: Client, demo: N
 def test_number_of_compared_requests_of_busy_routes_is_limited(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A single log query suffices."""
+    """However many requests there are, the page makes a single log query."""
     monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])

@@ -40,7 +40,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # Logged if nothing was typed before leaving.
+    admin_page.expected_complaints.append("never had a user gesture")  # Chromium logs this if nothing was typed.
     return kinds
 
 

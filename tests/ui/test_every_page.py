@@ -34,7 +34,7 @@ WIDTH_AND_THEME = {"en": (1280, "light"), "zh-hans": (390, "dark")}
 For other widths, the window is resized.
 """
 NARROW_AND_WIDE = (390, 1280)
-"""The widths at which a page is loaded. At each, the test focuses all of the page's controls."""
+"""The widths at which a page is loaded. At each width, the test focuses every control of the page."""
 
 CALM = 0.02
 """The maximum sum of layout shifts while a page loads. On the web, up to 0.1 counts as good."""
@@ -199,7 +199,7 @@ class Visitor:
     axe: str
 
     def first_call(self) -> str:
-        """Return the link to the first call on the agent's page."""
+        """Return the URL of the first call that the agent's own page lists."""
         self.page.goto(self.own_page)
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
@@ -260,7 +260,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.wait_for_selector("#main")
     page.goto("/users/")
     page.click("button[popovertarget=invite]")
-    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different invitation for each visitor.
+    page.fill("#main [name=username]", f"invited-{free_port()}")  # Each visitor invites a different user.
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()

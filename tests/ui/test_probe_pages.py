@@ -1,6 +1,6 @@
 """Drifts and probe transcripts in a browser: accessibility, and resolving a drift.
 
-A drift is evidence that a model does not read what its service says.
+A drift is evidence that a model cannot read content that its service says it reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The configuration as one value: routes, aliases and agents of a company's teams, with the providers from
-`providers.py`.
+"""The planned configuration: routes, aliases and agents of a company's teams, with the providers from `providers.py`.
 
-The same size and seed always give the same value. The changes that lead to it are in `people.py`.
+It depends only on the size and the seed. The changes that lead to it are in `people.py`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ SUBJECTS = (
     *("transcription-cleanup", "sql", "planning", "deduplication", "redaction"),
 )
 READING = frozenset({"invoice-extraction", "contract-review", "ocr", "image-caption", "chart-reading", "report"})
-"""Subjects of tasks with requests that contain files."""
+"""Task subjects for which the requests contain files."""
 CHINESE_ROUTES = (
     "客服.工单分类",
     "客服.质检",
@@ -109,7 +108,7 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
     Unable.FORBIDDEN: (ProviderState.FORBIDDEN,),
     Unable.MIXED: (ProviderState.NO_KEY, ProviderState.DISABLED, ProviderState.FORBIDDEN),
 }
-"""For reasons that are about a route's providers: maps the reason to the states of these providers."""
+"""Maps each reason that concerns a route's providers to the states of these providers."""
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ def _alert_round(is_sent: bool) -> None:
             record_sent(claimed, now)
 
 
-# Budgets: the limits are chosen so that the logged usage fills some of them almost or completely.
+# Budgets: the limits are chosen so that the logged usage nearly or completely exhausts some of them.
 
 
 @dataclass(frozen=True)

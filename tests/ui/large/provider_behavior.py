@@ -151,7 +151,7 @@ class ProviderBehavior:
     def call(
         self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None
     ) -> SimulatedResult:
-        """Return how a call at time `at` ends. If `staged` is given, it fails with this fault."""
+        """Return how a call at time `at` ends. It fails if the drill stops the provider, or with the fault `staged`."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return SimulatedResult(0.0, drill.failure())

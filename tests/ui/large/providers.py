@@ -148,8 +148,9 @@ CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "m
 
 
 def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
-    """Yield the gateways, and then hosted, cloud and self-hosted providers in turn. `taken` are the names in the
-    demo.
+    """Yield the gateways, and then hosted, cloud and self-hosted providers in turn.
+
+    Hosted providers with a name in `taken` are omitted, because the demo already has them.
     """
     yield from GATEWAYS
     hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]

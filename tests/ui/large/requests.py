@@ -149,7 +149,7 @@ class Traffic:
     # Times of the requests.
 
     def _schedule(self, history: History) -> list[tuple[float, str]]:
-        """Return the times of all requests in order, each with the requested model (any model if this is empty)."""
+        """Return each request's time and requested model, in order of time. An empty name means any model."""
         rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
         starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
         weights = []
