@@ -237,5 +237,5 @@ def test_file_that_cannot_be_stored_is_named_and_the_others_are_stored(demo: Non
 
 
 def test_byte_store_is_shared_per_directory() -> None:
-    """The store object remembers which files have been verified."""
+    """Sharing matters because the store object remembers which files have been verified."""
     assert byte_store() is byte_store()

@@ -92,7 +92,7 @@ def test_bytes_of_uploads_to_both_apis_count_together(text_agent: AgentProgram) 
 
 
 def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
-    """In Anthropic's Messages API, the error has Anthropic's format."""
+    """In the Messages API, the rate limit error has Anthropic's format."""
     limit_agent(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}

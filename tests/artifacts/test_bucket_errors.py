@@ -49,7 +49,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
-    """Without a bucket, uploading the bytes again would not help, so they must not be reported as missing."""
+    """The bytes must not be reported as missing: without a bucket, uploading them again would not help."""
     store = store_at(replace(s3_server().bucket, name="missing-bucket"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)

@@ -201,7 +201,7 @@ def test_audio_after_an_id3_tag_overrides_the_declared_type() -> None:
     ],
 )
 def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
-    """For example, a text about archives may begin with the letters of an archive's signature."""
+    """For example, text about archives may begin with the letters that are also an archive format's signature."""
     assert detect(text).kind in (Kind.TEXT, Kind.OTHER)
     assert detect(text).mime_type in ("text/plain", "application/octet-stream")
 

@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
-    """Being decodable in another legacy encoding is no strong evidence that bytes are text."""
+    """Bytes are not necessarily text just because they can be decoded in some other legacy encoding."""
     assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 

@@ -127,7 +127,7 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_latin_word_is_not_decoded_as_chinese_in_utf16(word: str) -> None:
-    """In UTF-16, each pair of the word's bytes would be a Chinese character."""
+    """If the word were UTF-16, each pair of its bytes would be a Chinese character."""
     text_encoding = detect_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word
@@ -149,7 +149,7 @@ def test_head_that_ends_inside_a_character_is_text() -> None:
 
 
 def test_file_cut_inside_its_last_character_is_text() -> None:
-    """A single incomplete character does not prove UTF-8."""
+    """A file with nothing but an incomplete character does not count as UTF-8."""
     cut = ZH.rstrip().encode()[:-1]
     assert read(cut) == ZH.rstrip()[:-1] + "\ufffd"
     long = ZH.rstrip().encode() * 3000

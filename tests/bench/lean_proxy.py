@@ -64,7 +64,7 @@ urlpatterns = [path("<str:behaviour>/v1/chat/completions", proxy)]
 
 
 class LeanHandler(ASGIHandler):
-    """Django's handler without a thread per request. A stream still ends if the caller disconnects."""
+    """Django's ASGI handler, but without a thread for each request. A stream still ends if the caller disconnects."""
 
     async def __call__(self, scope: Any, receive: Callable[..., Any], send: Callable[..., Any]) -> None:
         if scope["type"] != "http":

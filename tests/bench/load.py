@@ -88,7 +88,7 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 
 async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
-    """Yield 0, 1, 2 … at a fixed rate. A number that is late is yielded immediately."""
+    """Yield 0, 1, 2 … at a fixed rate. If a number is already late, yield it immediately."""
     started = time.perf_counter()
     for number in range(int(per_second * seconds)):
         await asyncio.sleep(max(0.0, started + number / per_second - time.perf_counter()))

@@ -23,7 +23,7 @@ OWN_VARIABLES = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL"
 FAILOVERS = 10
 """The number of fallbacks measured per round."""
 FAILING = 5 * FAILOVERS
-"""The number of failing providers. Each is called in one round only, so that none fails often enough for a cooldown."""
+"""The number of failing providers. Each is called in one round only and thus never often enough for a cooldown."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ SETTLE_SECONDS = 1.0
 
 @dataclass
 class Stage:
-    """An attack's target, and the responses and faults recorded during the attack.
+    """The target of an attack, with the responses and faults that were recorded during it.
 
     `server` has the attacker's key, `neighbour` another agent's key.
     """

@@ -69,7 +69,7 @@ def test_agent_list_shows_the_state_of_the_best_key(admin: Client) -> None:
 
 
 def test_key_state_column_is_visible_on_narrow_screens(admin: Client) -> None:
-    """The state column, unlike the column with the last use, has no CSS class that hides it on narrow screens."""
+    """On narrow screens, a CSS class hides the column with the last use, but not the state column."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
     AgentKey.objects.create(agent=agent, public_id="ending", digest="0", expires_at=now + timedelta(days=2))

@@ -1,4 +1,4 @@
-"""A comparison of what two models receive for one artifact, with the differences and token counts."""
+"""The page that compares what two models receive for an artifact, with the differences and token counts."""
 
 from __future__ import annotations
 

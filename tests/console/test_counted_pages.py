@@ -1,4 +1,4 @@
-"""Every page is in one of two tables, which state how many queries it should make."""
+"""Every page is listed in one of the two tables that state how many queries a page should make."""
 
 from __future__ import annotations
 

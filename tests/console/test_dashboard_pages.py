@@ -126,7 +126,7 @@ def test_time_to_first_content_is_the_median_and_95th_percentile_of_the_day(db: 
 
 
 def test_sparkline_of_a_figure_ends_with_the_last_complete_hour() -> None:
-    """The figure includes the current hour. Its line does not, because an incomplete hour would look like a decline."""
+    """The figure includes the current hour. The sparkline does not, as an incomplete hour would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
     assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)

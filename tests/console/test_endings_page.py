@@ -1,4 +1,4 @@
-"""The dashboard and the pages about services and routes show models that are being retired, with a successor."""
+"""The dashboard and the pages about services and routes name models that will be retired, and their successors."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_complete_hours_and_days_are_read_from_roll_ups_only(
 def test_requests_in_roll_ups_do_not_count_toward_the_row_limit(
     logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests in roll-ups do not count toward the maximum number of rows, so the partial first hour is shown."""
+    """Only requests that are read as rows count toward the limit, so a low limit does not change the chart."""
     fold_all(now)
     whole = draw_latencies(parse("since:79h", now), Latency.WHOLE, now)
     monkeypatch.setattr(volume, "MAX_SCANNED", 40)

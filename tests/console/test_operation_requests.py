@@ -1,4 +1,4 @@
-"""For a call other than chat, the log's pages name the operation and show only what applies to it."""
+"""For calls other than chat, the request log names the operation and shows only facts that apply to it."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_alert_list_on_a_phone_shows_start_time_and_delivery_state(phone: Any) -
 
 
 def test_long_dialog_scrolls_within_the_window(phone: Any) -> None:
-    """The dialog lists twenty scopes, more than fit on a phone."""
+    """The dialog lists twenty scopes, which are more than fit on a phone's screen."""
     phone.goto("/tokens/")
     phone.get_by_role("button", name="Issue a token").click()
     dialog = phone.get_by_role("dialog", name="Issue a token")

@@ -80,7 +80,7 @@ ERROR_RULES: Sequence[str | Mapping[str, Any]] = (
 
 
 class Unable(StrEnum):
-    """Why a route cannot answer, or cannot read what its requests contain."""
+    """The reason why a route cannot answer, or why its models cannot read the files in its requests."""
 
     NO_KEY = "no provider has a key"
     DISABLED = "every provider is disabled"
