@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from capabilities.core.storable import DEPTH
 from routing_admin.core.documents.json_lines import TextPosition, find_position, find_positions
 from routing_admin.core.documents.json_path import child, read_document
 
@@ -72,3 +73,9 @@ def test_every_path_of_any_json_text_is_located(value: Any, indent: int | None) 
     positions, lines = find_positions(text), text.split("\n")
     assert set(positions) == set(paths(value))
     assert all(lines[position.line - 1][position.column - 1].strip() for position in positions.values())
+
+
+def test_document_may_be_nested_as_deep_as_the_limit_and_no_deeper() -> None:
+    for levels, is_readable in ((DEPTH, True), (DEPTH + 1, False)):
+        nested = "[" * levels + "1" + "]" * levels
+        assert (read_document(nested).problems == ()) is is_readable, levels

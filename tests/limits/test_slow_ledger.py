@@ -16,8 +16,8 @@ from psycopg.errors import ReadOnlySqlTransaction
 
 from capabilities.core.services.agent_limits import AgentLimits, Meter
 from capabilities.core.services.limit_holders import agent_holder
-from routing_admin.core.limits.shares import Booking, Order, Window, book
-from routing_admin.limits.local_quota import Waiter
+from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Share, Window, book, window_at
+from routing_admin.limits.local_quota import LocalQuota, Waiter
 from routing_admin.limits.quota_client import QuotaClient
 from routing_admin.limits.reservations import LimitReachedError, Reservation
 
@@ -173,6 +173,19 @@ class RecordingLedger(SlowLedger):
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
         self.holders.append({order.holder for order in orders})
         return super().exchange(process, orders, now)
+
+
+def test_more_is_drawn_in_advance_once_more_than_half_of_the_last_draw_is_used() -> None:
+    window = window_at(PERIODS[Meter.REQUESTS_PER_MINUTE], NOON, UTC)
+
+    def runs_low(used: int, drawn: int = 10) -> bool:
+        share = Share(LIMIT, window, granted=10, used=used, drawn=drawn, last=10)
+        return LocalQuota("agent:a", Meter.REQUESTS_PER_MINUTE, share).runs_low()
+
+    assert [used for used in range(11) if runs_low(used)] == [6, 7, 8, 9, 10]
+    # Near the limit, nothing is drawn in advance, so that other processes can use the rest.
+    assert runs_low(10, LIMIT - 2 * GRANT_DIVISOR)
+    assert not runs_low(10, LIMIT - 2 * GRANT_DIVISOR + 1)
 
 
 def test_drawing_a_share_does_not_report_the_usage_of_other_agents() -> None:

@@ -43,6 +43,13 @@ def test_more_failures_fallbacks_and_longer_durations_are_worse_and_fewer_are_be
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
+def test_significance_depends_on_the_number_of_requests() -> None:
+    before = [WELL] * 900 + [FAILED] * 100
+    # With a pooled proportion of about 11 %, the standard error is 3.3 points for 100 later requests and 6.2 for 27.
+    assert trends(before, [WELL] * 80 + [FAILED] * 20)[EffectMeasure.FAILURES] is EffectTrend.WORSE
+    assert trends(before, [WELL] * 21 + [FAILED] * 6)[EffectMeasure.FAILURES] is EffectTrend.SAME
+
+
 def test_effect_has_no_verdict_for_few_requests() -> None:
     effect = effect_between([WELL] * 100, [FAILED] * (MIN_REQUESTS - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, MIN_REQUESTS - 1, (), ())
