@@ -84,7 +84,7 @@ def _long_bytes(scan: JsonScan) -> int:
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
-    """Scan JSON before it is parsed, and return the counts. Raise JsonTooLargeError if it exceeds a limit."""
+    """Scan JSON before it is parsed, and return what the scan counted. Raise `JsonTooLargeError` if it is too large."""
     try:
         scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:

@@ -41,7 +41,7 @@ MAX_NAMES = 5
 
 
 def shorten_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first names and, if there are more, a `Translatable` that states how many."""
+    """Return the first `MAX_NAMES` names and, if there are more, a `Translatable` that says how many are left out."""
     more = len(names) - MAX_NAMES
     return (*names[:MAX_NAMES], *([translatable("%(count)s more", count=more)] if more > 0 else []))
 

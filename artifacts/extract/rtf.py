@@ -238,7 +238,7 @@ class RtfReader:
         if number is None:
             return
         code = number % 0x10000
-        # A character above U+FFFF is written as two consecutive surrogates.
+        # A character above U+FFFF is written as a surrogate pair.
         self._skip = self._group.fallback_count
         if not self._group.shows_text and not self._group.collects:
             return

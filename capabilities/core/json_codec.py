@@ -152,8 +152,9 @@ def extract_strings(
     """Replace each long string in the document with a placeholder.
 
     Return the document, and a map from placeholders to strings. Placeholders begin with `mark`. No string in the
-    document may begin with it. `parse` decodes each string piece by piece, and may raise any exception. Raise
-    `TooMuchTextError` if long strings other than base64 have more than `max_text` bytes in total.
+    document may begin with it. `parse` is called with pieces of each string, as quoted JSON, and returns them decoded;
+    it may raise any exception. Raise `TooMuchTextError` if long strings other than base64 have more than `max_text`
+    bytes in total.
     """
     skeleton, texts, plain_bytes, end = bytearray(), dict[str, str](), 0, 0
     with memoryview(data) as view:

@@ -176,7 +176,7 @@ def _announce(*steps: Callable[[], object]) -> None:
 
 
 def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
-    """Write the configuration in the rows as a new revision and return its number, or None if nothing changed.
+    """Save the configuration that the rows hold as a new revision. Return its number, or None if nothing changed.
 
     Raise `InvalidError` if the configuration is not valid.
     """

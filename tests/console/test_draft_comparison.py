@@ -35,7 +35,7 @@ PICTURE = {
 def log_request(
     key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
 ) -> None:
-    """Log a request to the route `design`, with an attempt at the provider echo for each pair of model and outcome."""
+    """Log a request to the route `design`, with one attempt on `echo` for each pair of model and outcome."""
     started_at = at or timezone.now()
     values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, **columns}
     row = RequestLog.objects.create(id=key, **values)

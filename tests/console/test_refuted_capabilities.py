@@ -52,7 +52,7 @@ def vision_service(demo: None, lab: Lab) -> Service:
 
 
 def reject_one_image(key: str) -> str:
-    """Send a request with an image that a fallback answers.
+    """Send a request with an image, which the first candidate rejects and a fallback answers.
 
     Return the request's id once the journal has been written.
     """

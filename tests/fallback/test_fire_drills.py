@@ -31,7 +31,7 @@ def test_fire_drill_falls_back_immediately_without_a_cooldown(stream: bool) -> N
 
 @pytest.mark.parametrize("error_class", ["5xx", "503", "fire_drill"])
 def test_policy_for_status_503_applies_to_a_fire_drill(error_class: str) -> None:
-    """A route that raises a 503 also raises the drill's fault, but a route that retries a 503 does not retry it."""
+    """A policy of raising a 503 applies to a drill. With a policy of retrying, the drill's 503 is not retried."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={error_class: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)

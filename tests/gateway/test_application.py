@@ -30,7 +30,7 @@ async def test_body_may_arrive_in_any_number_of_pieces(key, loopback, pieces):
 
 
 async def test_body_may_have_empty_pieces(key, loopback):
-    """If a server learns late that a body has ended, it sends an empty last piece."""
+    """A server that learns late that a body has ended sends an empty last chunk."""
     call = chat_call(key, "plain")
     call.pieces = [b"", *call.pieces, b"", b""]
     assert (await run_with_providers(loopback, call)).status == 200

@@ -124,7 +124,7 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_tool_result_with_a_missing_file_is_described(key, how):
-    """A tool result may name an unknown artifact, because a program wrote it.
+    """An unknown artifact in a tool result is not an error, because a program wrote the result, not the user.
 
     The description contains the tool result's filename.
     """

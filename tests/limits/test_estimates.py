@@ -10,7 +10,7 @@ from capabilities.core.wire import Answer, Media, Usage
 from routing_admin.core.limits.estimates import IMAGE_TOKENS, answer_tokens, estimate_usage
 
 TEXT = "x" * 40
-"""A text with an estimate of ten tokens."""
+"""A text that is estimated at ten tokens."""
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Return reports with every grouping: for a short and a long period until now, and for one that ended earlier."""
+    """Return reports with every grouping, for a short and a long period that end now and one that ended earlier."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),

@@ -49,7 +49,7 @@ class McpApp:
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
-        # With GET, older clients would open a stream that never carries anything.
+        # Refuse GET: older clients would use it to open a stream that never carries anything.
         if scope["method"] in ("GET", "DELETE"):
             await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return

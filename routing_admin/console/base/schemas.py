@@ -98,7 +98,7 @@ class ServiceIn(Body):
 class RouteIn(Body):
     """A task route as in llm-routing.json; docs/configuration.md lists further fields.
 
-    Its chain is `provider` with `model`, followed by the entries of `fallback`, which must be complete.
+    Its chain is `provider` with `model`, followed by the entries of `fallback`, each of which must name both.
     """
 
     provider: str

@@ -202,7 +202,7 @@ def _build_step(row: AttemptLog, ending: str) -> Step:
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
     tone = "ok" if is_ok else "" if is_skipped else failure_tone(ending)
     code = str(SKIP_LABELS.get(row.outcome, code))
-    # For some attempts, the log contains only a number of retries instead of each try.
+    # For some attempts, the log contains only a retry count, not the individual tries.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
     return Step(

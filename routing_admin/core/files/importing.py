@@ -262,7 +262,11 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
-    """Merge a valid `llm-routing.json`; return the configuration, and the file's first keys and additional keys."""
+    """Merge a valid `llm-routing.json` into the configuration.
+
+    Return the result, and the keys that the file contains in plain text: each provider's first key, and its additional
+    keys.
+    """
     keys: dict[str, str] = {}
     further_keys: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}

@@ -41,7 +41,7 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 def read_message(call: HttpCall) -> Object:
-    """Return the body, with beta features from the header added; a body field of the same name is discarded."""
+    """Return the body with the beta features that the header `anthropic-beta` names, not those that a field names."""
     body = read_object(call)
     body.pop(BETA_HEADER, None)
     if betas := call.headers.get(BETA_HEADER):

@@ -61,7 +61,7 @@ async def answer_scrape(scope: Any, send: Send) -> None:
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
         status, kind, body = 404, TEXT, NOT_METRICS.encode()
-    # No proxy is in front of the metrics port, so headers about forwarding are not trusted.
+    # The metrics port has no proxy in front of it, so forwarding headers are not trusted.
     elif not may_read_numbers({**headers, "REMOTE_ADDR": (scope.get("client") or ("",))[0]}, 0):
         status, kind, body = 403, TEXT, FOR_OURS.encode()
     else:
