@@ -40,9 +40,9 @@ class _Waiter:
 class FairSlots:
     """Limits how many threads work at the same time. All others wait in a bounded queue.
 
-    A caller is identified by a name: an agent or IP address, by default the `requester`. No caller can fill the queue,
-    and none holds more than `max_per_name` slots. If work has a `patience` in seconds, other work goes first for that
-    long.
+    A caller is identified by name, which is an agent or an IP address. If no name is given, the name in `requester` is
+    used. No caller can fill the queue, and none holds more than `max_per_name` slots. If work has a `patience` in
+    seconds, other work goes first for that long.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:

@@ -140,11 +140,13 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request that is being sent.
 
-    `prepared` maps positions in the chain to the request as prepared for that candidate. `request_id` and
-    `caller_headers` are sent to providers that accept them. `reservation` is what the call has reserved from the
-    agent's limits. `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot
-    read; without it, no model is asked. After the run, `delivered_failures` contains the failed descriptions that a
-    model received. With `is_heavy`, the request is prepared in a thread even if it contains no files.
+    - `prepared`: the request as prepared for each candidate, by position in the chain
+    - `request_id`, `caller_headers`: sent to providers that accept them
+    - `reservation`: what this call has reserved of the agent's limits
+    - `begin_describing`: creates `describing`, which asks a model to describe files that a candidate cannot read; if
+      None, no model is asked
+    - `is_heavy`: prepare the request in a thread even if it contains no files
+    - `delivered_failures`: after the run, the failures to describe a file of which a model was informed
     """
 
     planned: PlannedRequest

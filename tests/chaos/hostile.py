@@ -37,7 +37,7 @@ AMBIGUOUS_REQUESTS = {
 
 
 def trailers(stage: Stage) -> None:
-    """Without a key, send endless trailers and chunk extensions, and requests that servers parse differently."""
+    """Send endless trailers and chunk extensions, and ambiguous requests as in request smuggling, without a key."""
     for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)

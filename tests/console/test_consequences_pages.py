@@ -26,7 +26,7 @@ LOSS = "In design, echo/echo-vision gets images as descriptions."
 
 
 def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
-    """Return the values that this form in the template context submits if nothing was changed."""
+    """Return the values that this form in the template context would submit without changes."""
     bound = client.get(url).context[form]
     values = {name: bound[name].value() for name in bound.fields}
     return {name: value for name, value in values.items() if value not in (None, False)}

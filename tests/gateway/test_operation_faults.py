@@ -32,9 +32,10 @@ CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
 """Scenarios that make sense only for chat: strict hosts, and an answer that counts as empty in chat but not here."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""Numbers of tries that differ from those in chat.
+"""Attempt counts that differ from those in chat.
 
-A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once.
+A call that passes through unchanged is never repeated with fewer parameters, so these faults end it at the first
+attempt.
 """
 
 

@@ -157,7 +157,7 @@ class Delivery:
 
 
 FIRST_POSITION = Position()
-"""The position of a request's first file in a user message."""
+"""Position to assume if none is known: the request's first file, in a user message."""
 
 
 def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) -> Delivery:

@@ -277,7 +277,7 @@ MESSAGES: Limits = _add_source(
     video={"name": "video", "capabilities": ["video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""The slots for messages between agents, for which only capabilities matter (MCR-2.1 to 2.6)."""
+"""Slots for messages between agents. They depend only on capabilities, not on sizes or counts (MCR-2.1 to 2.6)."""
 
 GET_ARTIFACT: Limits = _add_source(
     _SEEDS,

@@ -110,8 +110,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
 
 def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     stored: Any = get_messages(request)
-    # While a POST is still being processed, another POST can redirect to a page. For example, a simulation may run
-    # while a route is saved. Messages that are already stored are for that page, so a POST sends only its own.
+    # A POST sends only the messages that it added itself. Stored messages may be those of a concurrent POST, for
+    # example of saving a route during a simulation, and belong to the page to which that one redirects.
     items = [build_toast(message) for message in (stored.take_new() if request.method == "POST" else stored)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))

@@ -1,6 +1,6 @@
 """Paths into JSON values, and a reader of JSON documents that reports every problem.
 
-A path is written `providers[0].endpoint`, `routing.planning.fallback[1]`, `routing["a.b"].provider`.
+Examples of paths are `providers[0].endpoint`, `routing.planning.fallback[1]` and `routing["a.b"].provider`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ MAX_CONVERSATIONS = 10_000
 CONVERSATION_SECONDS = 3600.0
 """How long an idle conversation's key is remembered, in seconds; no vendor caches prompts for longer."""
 REPUBLISH_SECONDS = 600.0
-"""How often other processes are notified of a conversation's key while the conversation continues, in seconds."""
+"""Seconds after which other processes are notified again of an ongoing conversation's key."""
 
 
 @dataclass(frozen=True, slots=True)

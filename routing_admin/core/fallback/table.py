@@ -146,7 +146,7 @@ class FaultRow:
 
     @property
     def is_out_of_quota(self) -> bool:
-        """Whether a limit or quota must reset first, so that calling the candidate as a last resort is pointless."""
+        """Whether the candidate is blocked until a limit or quota resets, so even a last resort should not call it."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 

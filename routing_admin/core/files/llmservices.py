@@ -120,7 +120,7 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
             for capability, source in entries.items()
             if not source.endswith(NO) and _holds(source, capability, declared)
         ]
-        # If the field lists every declared capability, it also defines the order of all capabilities.
+        # If the field lists every declared capability, use its order. Otherwise, the declared ones are first.
         ordered = (
             present
             if set(declared) <= set(present)

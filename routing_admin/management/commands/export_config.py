@@ -1,4 +1,4 @@
-"""Write `llm-routing.json` or `llmservices.json`, without any key."""
+"""Export the configuration as `llm-routing.json` or `llmservices.json`, without API keys."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ the sum of all observations.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """A metric, with its values by labels; it has no values if nothing is known. A family with buckets is a histogram.
+    """A metric with a value for each set of labels, or without values if none is known. With buckets: a histogram.
 
     The values of several processes are summed; with `is_largest`, the largest value is used instead.
     """

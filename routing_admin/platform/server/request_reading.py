@@ -145,7 +145,7 @@ class RequestReader(HttpToolsProtocol):
             self._framing -= 2 * len(body)
 
     def on_message_complete(self) -> None:
-        # A request with an upgrade is parsed again, without the upgrade.
+        # A request with an `Upgrade` header is parsed again, without that header.
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self._whole = True
