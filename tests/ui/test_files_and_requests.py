@@ -343,5 +343,22 @@ def test_dashboard_chart_is_reloaded_unless_in_use(admin_page: Any) -> None:
     expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
 
 
+def test_dashboard_chart_keeps_its_range_while_the_dashboard_is_refreshed(admin_page: Any) -> None:
+    """Htmx initializes an element again if its attributes differ, for example because a swap has just added a class."""
+    log_answered_request("req_chart_1")
+    loads = list[str]()
+    admin_page.on("request", lambda request: loads.append(request.url) if "/volume/" in request.url else None)
+    admin_page.goto("/")
+    chart = admin_page.locator("#over-time")
+    chart.scroll_into_view_if_needed()
+    chart.get_by_role("link", name="7 days").click()
+    expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    admin_page.evaluate("document.querySelector('#over-time').classList.add('swapped'); htmx.process(document.body)")
+    with admin_page.expect_response("/"):
+        admin_page.evaluate("htmx.ajax('GET', '/', { target: '#live', swap: 'outerHTML' })")
+    expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    assert len(loads) == 2
+
+
 def log_answered_request(key: str) -> None:
     write([build_entry(RequestFacts(key, timezone.now(), "v1"), (Attempt("echo", "echo-text", "ok"),))])
