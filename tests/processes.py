@@ -23,9 +23,14 @@ PROGRAM = [str(Path(RELEASED).absolute())] if RELEASED else [sys.executable, "-m
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Return a free port that the other workers of pytest-xdist do not choose, even before a server uses it."""
+    number, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    while True:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
+        if port % int(count) == int(number.removeprefix("gw")) % int(count):
+            return port
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
