@@ -24,12 +24,14 @@ PROGRAM = [str(Path(RELEASED).absolute())] if RELEASED else [sys.executable, "-m
 
 def free_port() -> int:
     """Return a free port that the other workers of pytest-xdist do not choose, even before a server uses it."""
-    number, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
         with socket.socket() as listener:
             listener.bind(("127.0.0.1", 0))
             port = int(listener.getsockname()[1])
-        if port % int(count) == int(number.removeprefix("gw")) % int(count):
+        # Linux gives listeners odd ports only. A worker that replaces a crashed one has a number above the others.
+        if port // 2 % workers == worker % workers:
             return port
 
 
