@@ -17,6 +17,7 @@ from routing_admin.console.routes.errors import failure_in
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.files.exporting import routing_value
 from routing_admin.models import Alias, Revision, TaskRoute
+from tests.cast import HTMX
 from tests.console.page import Page
 from tests.console.visits import count_queries, newest_revision, offered_undo
 
@@ -80,7 +81,7 @@ def test_route_list_query_count_is_the_same_for_three_and_thirty_routes(admin: C
 
 
 def test_switching_a_route_returns_the_row_with_undo(admin: Client, demo: None) -> None:
-    answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
+    answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers=HTMX)
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
     assert not row.is_document
@@ -179,7 +180,7 @@ def test_save_bar_describes_the_changes(admin: Client, demo: None) -> None:
 
 
 def test_htmx_response_to_a_draft_contains_only_the_form(admin: Client, demo: None) -> None:
-    answer = admin.post(route_url("design"), design(move="3:up"), headers={"HX-Request": "true"})
+    answer = admin.post(route_url("design"), design(move="3:up"), headers=HTMX)
     page = Page(answer)
     assert not page.is_document
     ids = [control.attributes.get("id") for control in page.controls]
@@ -203,7 +204,7 @@ def test_saving_a_route_creates_one_revision_with_undo(admin: Client, demo: None
 def test_simulation_during_a_save_leaves_the_toast_for_the_next_page(admin: Client, demo: None) -> None:
     """The editor simulates each change of the draft, also one made just before the click on Save."""
     admin.post(route_url("design"), design(3, 1, 2, act="save"))
-    simulated = admin.post(route_url("design"), design(3, 1, 2), headers={"HX-Request": "true"})
+    simulated = admin.post(route_url("design"), design(3, 1, 2), headers=HTMX)
     assert "HX-Trigger" not in simulated.headers
     assert offered_undo(admin, admin.get(route_url("design"))) == newest_revision()
 
