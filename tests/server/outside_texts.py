@@ -11,8 +11,8 @@ import re
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOPS = ("capabilities", "artifacts", "routing_admin")
 AT_BEGINNING = ("match", "fullmatch")
 METHODS = frozenset({*AT_BEGINNING, "search", "sub", "subn", "findall", "finditer", "split"})
+USES_METHOD = re.compile(rf"\.({'|'.join(METHODS)})\b")
 NOT_IMPORTED = re.compile(r"migrations|management|__main__|identity_adapter|/demo/")
 BUDGET = 0.05
 """CPU seconds allowed for 64 KiB, on a machine that takes `REFERENCE` seconds for the pattern in `_slowness`."""
@@ -43,12 +44,11 @@ explain this.
 
 
 @cache
-def sources() -> Mapping[str, ast.Module]:
+def sources() -> Mapping[str, str]:
     paths = [path.relative_to(ROOT) for top in TOPS for path in sorted((ROOT / top).rglob("*.py"))]
     imported = [path for path in paths if not NOT_IMPORTED.search(path.as_posix())]
     return {
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse((ROOT / path).read_text())
-        for path in imported
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): (ROOT / path).read_text() for path in imported
     }
 
 
@@ -117,11 +117,12 @@ def _how(method: str) -> str:
 
 @cache
 def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
-    """Return all modules' attributes, calls and imports. Each syntax tree is walked only once."""
+    """Return the attributes, calls and imports of modules that use a pattern. Other modules are not parsed."""
     return [
         (module, node)
-        for module, tree in sources().items()
-        for node in ast.walk(tree)
+        for module, source in sources().items()
+        if USES_METHOD.search(source)
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Attribute | ast.Call | ast.ImportFrom)
     ]
 
@@ -173,6 +174,16 @@ class OverBudgetError(BaseException):
     """
 
 
+@contextmanager
+def without_logging() -> Iterator[None]:
+    """Disable logging, because it takes a lock for each record, and a call that takes locks must not be stopped."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
 def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
     """Return the CPU seconds that the call takes. It is stopped after about `limit` seconds, or never if that is 0.
 
@@ -183,8 +194,6 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
         raise OverBudgetError
 
     before = signal.signal(signal.SIGVTALRM, end)
-    # The logging module takes a lock for each record.
-    logging.disable(logging.CRITICAL if limit else logging.NOTSET)
     # A garbage collection would visit every object that the tests have loaded, and take longer than the budget.
     gc.disable()
     started = time.process_time()
@@ -197,7 +206,6 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
         return limit
     finally:
         gc.enable()
-        logging.disable(logging.NOTSET)
         signal.signal(signal.SIGVTALRM, before)
     return time.process_time() - started
 

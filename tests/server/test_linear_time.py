@@ -31,6 +31,7 @@ from tests.server.outside_texts import (
     functions_of_one_text,
     is_slow,
     patterns,
+    without_logging,
 )
 from tests.server.regex_attacks import attacks, build
 
@@ -89,8 +90,8 @@ SCANNED = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
-    # `_pattern_of` only compiles a table's patterns when the program starts. 64 KiB of `|` take 165 ms.
-    r"|errors\._pattern_of$"
+    # `_compile_pattern` only compiles a table's patterns when the program starts. 64 KiB of `|` take 165 ms.
+    r"|errors\._compile_pattern$"
 )
 """Functions in the modules of `SCANNED` that get no text from outside, or only a sample of it in another thread."""
 
@@ -135,6 +136,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 }
 
 
+@without_logging()
 def test_every_regular_expression_takes_linear_time() -> None:
     slow = []
     for pattern, location, methods in patterns().values():
@@ -166,6 +168,7 @@ def test_every_computed_regular_expression_was_reviewed() -> None:
     assert {call.partition(":")[0] for call in computed_patterns()} == set(MADE_ON_THE_SPOT)
 
 
+@without_logging()
 def test_every_function_of_one_text_takes_linear_time() -> None:
     slow = []
     functions = functions_of_one_text(lambda module: bool(SCANNED.search(module)))
@@ -184,6 +187,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize("name", BY_HAND)
+@without_logging()
 def test_every_function_of_a_text_and_other_arguments_takes_linear_time(name: str) -> None:
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
@@ -213,5 +217,6 @@ def test_hostile_request_without_a_key_takes_milliseconds(call: tuple[str, dict[
 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"a*$", r"<title[^>]*>", r"(?:bearer\s+)+x", r'"(?:[^"\\]|\\.)*"'])
+@without_logging()
 def test_find_attack_finds_slow_patterns(pattern: str) -> None:
     assert find_attack(re.compile(pattern), "sub")
