@@ -17,7 +17,7 @@ from tests.chaos.callers import Reply, ask, chat, upload
 from tests.chaos.proxy import BreakableProxy, proxy_to
 from tests.engines.cluster import running_cluster
 from tests.engines.s3 import CREDENTIALS, s3_server
-from tests.gateway.serving import Server, listening, manage, server_environment
+from tests.gateway.serving import Server, listening, manage_all, server_environment
 from tests.lab import Lab
 from tests.processes import wait_until
 
@@ -42,8 +42,8 @@ def server(tmp_path: Path, gate: BreakableProxy, monkeypatch: pytest.MonkeyPatch
                 "DATABASE_URL": cluster.make_database("hanging"),
                 "ROUTING_ADMIN_ARTIFACTS_URL": f"{url}&allow_http=true&region=us-east-1&style=path",
             }
-            manage(environment, "bootstrap")
-            server = listening(environment, manage(environment, "issue_agent_key", "text-agent"), lab, tmp_path)
+            *_, key = manage_all(environment, ("bootstrap", "--no-traffic"), ("issue_agent_key", "text-agent"))
+            server = listening(environment, key, lab, tmp_path)
             yield server
             gate.open()
             server.process.terminate()
