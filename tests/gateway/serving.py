@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("one", "two", "three")
 LOG = "server.log"
 OURS = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
+ADMIN_PASSWORD = "canary heron 4471 lantern"
+"""The administrator's password in prepared data directories, unless a test sets another one."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ ONLY_SERVED = frozenset(
     for name in (
         *("BODY_SECONDS", "CONNECTIONS_PER_ADDRESS", "CORS_ORIGINS", "DRAIN_SECONDS", "HEAD_SECONDS"),
         *("KEEP_ALIVE_SECONDS", "LOG_FORMAT", "MAX_JSON_BYTES", "MAX_UPLOAD_BYTES", "METRICS_PORT"),
-        *("ALERT_WEBHOOK", "NEWCOMERS", "NEWCOMER_DOMAINS", "PUBLIC_URL", "TRUSTED_PROXIES"),
+        *("ALERT_WEBHOOK", "NEWCOMERS", "NEWCOMER_DOMAINS", "PUBLIC_URL", "PUBLISH_DIR", "TRUSTED_PROXIES"),
         *("ALLOWED_ORIGINS", "DATA_DIR"),  # The template has its own values for these settings.
     )
 )
@@ -176,7 +178,7 @@ ONLY_SERVED = frozenset(
 def written_settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
     return frozenset(
         (name, value)
-        for name, value in environment.items()
+        for name, value in {"ROUTING_ADMIN_ADMIN_PASSWORD": ADMIN_PASSWORD, **environment}.items()
         if name.startswith("ROUTING_ADMIN_") and name not in ONLY_SERVED
     )
 

@@ -23,11 +23,11 @@ import httpx
 import pytest
 from django.urls import Resolver404, resolve
 
-from tests.gateway.serving import Server, manage, served, server_environment
+from tests.gateway.serving import ADMIN_PASSWORD, Server, manage, served, server_environment
 from tests.processes import NO_CERTIFICATES
 
 PASSWORDS = {
-    "admin": "canary heron 4471 lantern",
+    "admin": ADMIN_PASSWORD,
     "edith": "canary plover 9023 anvil",
     "vera": "canary finch 6615 kettle",
 }
@@ -146,7 +146,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
         ask(server, seen, "POST", path, f"{key}x", chat)
         ask(server, seen, "POST", f"{path}?key={key}&token={token}", key, chat)
         ask(server, seen, "POST", path, token, chat, x_api_key=key)
-    document = httpx.get(f"{server.url}/api/v1/openapi.json", timeout=60).json()
+    document = httpx.get(f"{server.url}/api/v1/openapi.json", timeout=60, verify=NO_CERTIFICATES).json()
     names = {
         "name": "llm-routing",
         "service_id": "text-model",
@@ -267,6 +267,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaking_provider: str) -> N
             f"{server.url}/api/v1/admin/agents/text-agent/keys",
             headers={"authorization": f"Bearer {token[0]}"},
             json={},
+            verify=NO_CERTIFICATES,
         )
         key = issued.json()["key"]
         people = [admin, accept_invitation(admin, "edith", "editor"), accept_invitation(admin, "vera", "viewer")]

@@ -14,15 +14,14 @@ from urllib.parse import urlencode
 import pytest
 from django.conf import settings
 
-from tests.gateway.serving import Server, manage, served, server_environment
+from tests.gateway.serving import ADMIN_PASSWORD, Server, manage, served, server_environment
 
-PASSWORD = "a password for weighing 1"
 STATIC = Path(settings.BASE_DIR) / "static"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("weight"), settings={"ADMIN_PASSWORD": PASSWORD}) as server:
+    with served(tmp_path_factory.mktemp("weight")) as server:
         yield server
 
 
@@ -50,7 +49,7 @@ class Caller:
     def sign_in(self) -> None:
         _, page = self.ask("/login/", "identity")
         token = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page.decode())[0]
-        form = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
+        form = {"username": "admin", "password": ADMIN_PASSWORD, "csrfmiddlewaretoken": token}
         answer, _ = self.ask(
             "/login/", method="POST", body=urlencode(form).encode(), content_type="application/x-www-form-urlencoded"
         )
