@@ -6,6 +6,7 @@ Standard output is one line of JSON, which includes the payload's length in byte
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -88,3 +89,4 @@ if __name__ == "__main__":
         sys.argv[1], json.loads(sys.argv[2]), float(sys.argv[3]), yields_at_once=bool(int(sys.argv[4]))
     )
     main(sys.argv[1:3], sys.stdin.buffer, sys.stdout.buffer, closed)
+    os._exit(0)  # The result has been written, and an ordinary exit would first free every module's objects.
