@@ -51,6 +51,7 @@ class Uploader:
     def __init__(self, agent: Any) -> None:
         self.agent = agent
         self.services = cycle(SERVICES)
+        self.downloaded_types: set[str] = set()
 
     def send(self, body: bytes, path: str = "/api/v1/artifacts") -> Any:
         kind = f"multipart/form-data; boundary={BOUNDARY}"
@@ -59,23 +60,32 @@ class Uploader:
     def check_stored_or_refused(self, answer: Any) -> bool:
         """Return whether the file was stored.
 
-        Fail unless the upload was rejected with a message, or `get_artifact`, preview and download work.
+        Fail unless the upload was rejected with a message, or `get_artifact` and the preview work. One file of each
+        detected type is downloaded, because a download's headers depend only on the file's type and name.
         """
         if answer.status_code != 201:
             return not error_text(answer)
         ref = answer.json()["ref"]
-        # Check each file with only one service, in rotation, because the preview below creates the content for every
-        # service.
+        # Check each file with only one service, in rotation, because the preview creates the content for every service.
         routed = self.agent.artifact(ref, serviceId=next(self.services))
         assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
+        self.check_preview(ref)
+        row = Artifact.objects.get(pk=answer.json()["id"])
+        find_thumbnail(row)
+        if row.mime_type not in self.downloaded_types:
+            self.downloaded_types.add(row.mime_type)
+            self.check_download(ref)
+        return True
+
+    def check_preview(self, ref: str) -> None:
         previewed = self.agent.get(f"/artifacts/{ref}/preview")
         assert previewed.status_code == 200
         assert len(previewed.json()["deliveries"]) >= len(SERVICES)
-        find_thumbnail(Artifact.objects.get(pk=answer.json()["id"]))
+
+    def check_download(self, ref: str) -> None:
         raw = self.agent.get(f"/artifacts/{ref}/raw")
         assert (raw.status_code, raw["X-Content-Type-Options"]) == (200, "nosniff")
         assert raw["Content-Disposition"].startswith("attachment")
-        return True
 
     def chat_with(self, part: dict[str, Any]) -> None:
         """Send a chat request with the file inline. Fail unless it is answered or rejected with a message."""
@@ -121,7 +131,7 @@ def test_hostile_file_can_be_routed_previewed_and_downloaded(family: str, upload
     for number, file in enumerate(FAMILIES[family]):
         data = file.make()
         assert upload.check_stored_or_refused(upload.send(multipart_form(file.filename, file.mime, data))), file
-        if number % 3 == 0:
+        if number % 9 == 0:
             repeated = upload.send(multipart_form(file.filename, file.mime, data), "/v1/files")
             assert repeated.status_code == 200, file
         if number % 4 == 0:
@@ -147,12 +157,15 @@ def test_corrected_hostile_file_can_be_read(upload: Uploader) -> None:
         assert (fixed.json()["sha256"], upload.check_stored_or_refused(answer)) == (answer.json()["sha256"], True)
 
 
-@pytest.mark.parametrize("start", range(0, len(HOSTILE_NAMES), 15))
-def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Uploader) -> None:
-    for name in HOSTILE_NAMES[start : start + 15]:
-        answer = upload.send(multipart_form(name))
-        is_kept = upload.check_stored_or_refused(answer)
-        assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
+def test_hostile_name_is_cleaned_and_never_used_as_a_path(uploader: Uploader) -> None:
+    for name in HOSTILE_NAMES:
+        answer = uploader.send(multipart_form(name))
+        if answer.status_code != 201:
+            error_text(answer)
+            continue
+        uploader.check_preview(answer.json()["ref"])
+        uploader.check_download(answer.json()["ref"])
+        assert not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
 def test_file_with_an_invalid_declared_type_is_stored(upload: Uploader) -> None:
@@ -162,12 +175,13 @@ def test_file_with_an_invalid_declared_type_is_stored(upload: Uploader) -> None:
         assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]
 
 
-@pytest.mark.parametrize("fault", FORMS)
 @pytest.mark.parametrize("path", ["/api/v1/artifacts", "/v1/files"])
-def test_malformed_form_never_causes_a_server_error(fault: str, path: str, uploader: Uploader) -> None:
-    answer = uploader.send(FORMS[fault], path)
-    if answer.status_code not in (200, 201):
-        error_text(answer)
+def test_malformed_form_never_causes_a_server_error(path: str, uploader: Uploader) -> None:
+    for fault, form in FORMS.items():
+        answer = uploader.send(form, path)
+        assert answer.status_code < 500, fault
+        if answer.status_code not in (200, 201):
+            error_text(answer)
 
 
 def test_hostile_files_are_all_different() -> None:
