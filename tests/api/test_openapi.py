@@ -60,12 +60,6 @@ def has_checked_input(operation: Any) -> bool:
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 
 
-CASES = [
-    pytest.param(path, method, mode, id=f"{method} {path} {mode.value}")
-    for path, method in CALLS
-    for mode in GenerationMode
-    if mode is GenerationMode.POSITIVE or has_checked_input(DOCUMENT["paths"][path][method])
-]
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -113,11 +107,18 @@ def open_connections(path_values: dict[str, str]) -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-@pytest.mark.parametrize(("path", "method", "mode"), CASES)
+@pytest.mark.parametrize(("path", "method"), CALLS)
 def test_generated_call_gets_a_documented_response_and_never_5xx(
-    path_values: dict[str, str], path: str, method: str, mode: GenerationMode
+    path_values: dict[str, str], path: str, method: str
 ) -> None:
     """The response's status, content type and schema are documented, whether or not the input is valid."""
+    if has_checked_input(DOCUMENT["paths"][path][method]):
+        # Invalid calls are sent first, because they change nothing.
+        check_generated_calls(path_values, path, method, GenerationMode.NEGATIVE)
+    check_generated_calls(path_values, path, method, GenerationMode.POSITIVE)
+
+
+def check_generated_calls(path_values: dict[str, str], path: str, method: str, mode: GenerationMode) -> None:
     operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     # A form's text field accepts any text, so no generated form is invalid.
