@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import subprocess
-import sys
+import os
 import urllib.request
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -24,7 +23,8 @@ from artifacts.core.delivery.tools import tool_definitions
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.api.artifacts.tool_calls import TOOLS
 from tests.artifacts.samples import SAMPLES
-from tests.gateway.serving import ROOT, Server, manage, served, server_environment
+from tests.gateway.serving import Server, manage, served, server_environment
+from tests.preloaded import run_python
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
@@ -295,4 +295,4 @@ def test_mcp_body_size_is_limited_by_the_gateways_setting(installation: Installa
 def test_mcp_package_is_not_imported_at_startup() -> None:
     """Importing the MCP package takes 19 MB and half a second."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
+    assert run_python(os.environ, "-c", script).returncode == 0
