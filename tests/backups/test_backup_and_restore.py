@@ -76,28 +76,33 @@ def run_command(environment: dict[str, str], *arguments: str) -> subprocess.Comp
     return run_python(environment, "manage.py", *arguments)
 
 
-def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, tmp_path: Path) -> None:
-    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
-    result = run_command(environment, "restore", str(saved.backup))
-    assert (result.returncode, result.stderr) == (0, "")
+def test_backup_under_load_is_restored_byte_for_byte(
+    saved: SavedInstallation, restored_directory: Path, tmp_path: Path
+) -> None:
+    """While a server uses the restored installation, another restore is rejected."""
+    environment, directory = copy_restored(saved, restored_directory, tmp_path / "new"), tmp_path / "new"
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
-        assert dump_tables(tmp_path / "new" / name) == dump_tables(saved.backup / name)
-    assert bytes_below(tmp_path / "new" / "artifacts") == bytes_below(saved.backup / "artifacts")
+        assert dump_tables(directory / name) == dump_tables(saved.backup / name)
+    assert bytes_below(directory / "artifacts") == bytes_below(saved.backup / "artifacts")
     names = ("llm-routing", "llmservices")
     exports = [("export_config", name) for name in names]
     intact, _, *exported = manage_all(environment, ("audit_verify",), ("doctor",), *exports)
     assert "is intact" in intact
     for name, text in zip(names, exported, strict=True):
         assert json.loads(text) == json.loads((saved.backup / f"{name}.json").read_text())
-    lab, key = saved.installation.lab, saved.installation.key
-    server = listening(environment, key, lab, tmp_path / "new")
+    key = saved.installation.key
+    server = listening(environment, key, saved.installation.lab, directory)
     try:
         for ref, content in saved.files.items():
             reply = send(server, "GET", f"/v1/files/{ref}/content", headers={"authorization": f"Bearer {key}"})
             assert reply.body == content
+        refused = run_command(environment, "restore", str(saved.backup), "--replace")
     finally:
         server.process.terminate()
         server.process.wait(timeout=60)
+    assert refused.returncode == 1
+    assert "Stop the server first" in refused.stderr
+    assert list(directory.glob("before-restore-*")) == []
 
 
 def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation) -> None:
@@ -152,36 +157,27 @@ def test_damaged_or_newer_backup_is_rejected_before_anything_is_written(
     assert not (tmp_path / "new" / "routing_admin.sqlite3").exists()
 
 
-def test_restore_with_replace_keeps_the_old_installation(saved: SavedInstallation, tmp_path: Path) -> None:
-    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
-    manage(environment, "bootstrap", "--no-demo")
-    before = dump_tables(tmp_path / "new" / "routing_admin.sqlite3")
+def test_restore_with_replace_keeps_the_old_installation(
+    saved: SavedInstallation, restored_directory: Path, tmp_path: Path
+) -> None:
+    environment, directory = copy_restored(saved, restored_directory, tmp_path / "new"), tmp_path / "new"
+    with closing(sqlite3.connect(directory / "routing_admin.sqlite3")) as rows, rows:
+        rows.execute("UPDATE auth_user SET username = 'replaced'")
+    before = dump_tables(directory / "routing_admin.sqlite3")
     refused = run_command(environment, "restore", str(saved.backup))
     assert refused.returncode == 1
     assert "--replace" in refused.stderr
     manage(environment, "restore", str(saved.backup), "--replace")
-    (old,) = (tmp_path / "new").glob("before-restore-*")
+    (old,) = directory.glob("before-restore-*")
     assert dump_tables(old / "routing_admin.sqlite3") == before
+    assert dump_tables(directory / "routing_admin.sqlite3") == dump_tables(saved.backup / "routing_admin.sqlite3")
     manage(environment, "doctor")
 
 
-def test_restore_is_rejected_while_a_server_uses_the_database(saved: SavedInstallation, tmp_path: Path) -> None:
-    environment = saved.environment(tmp_path / "new", "secret_key", "keys")
-    manage(environment, "restore", str(saved.backup))
-    server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
-    try:
-        refused = run_command(environment, "restore", str(saved.backup), "--replace")
-    finally:
-        server.process.terminate()
-        server.process.wait(timeout=60)
-    assert refused.returncode == 1
-    assert "Stop the server first" in refused.stderr
-    assert list((tmp_path / "new").glob("before-restore-*")) == []
-
-
-def test_backup_with_secrets_restores_everything_on_another_machine(saved: SavedInstallation, tmp_path: Path) -> None:
-    environment = saved.environment(tmp_path / "first", "secret_key", "keys")
-    manage(environment, "restore", str(saved.backup))
+def test_backup_with_secrets_restores_everything_on_another_machine(
+    saved: SavedInstallation, restored_directory: Path, tmp_path: Path
+) -> None:
+    environment = copy_restored(saved, restored_directory, tmp_path / "first")
     out = tmp_path / "with-secrets"
     assert "Secrets are included" in manage(environment, "backup", str(out), "--with-secrets")
     assert run_command(environment, "backup", str(out)).stderr.count("already exists") == 1

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,23 +20,33 @@ from tests.preloaded import run_python
 OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
 
-@pytest.fixture
-def old_installation(tmp_path: Path) -> Path:
-    return unpack(tmp_path / "old")
+@dataclass(frozen=True)
+class Upgraded:
+    """An installation of the earliest version after `bootstrap`, the command's output, and the migrations before it."""
 
-
-def unpack(folder: Path) -> Path:
-    shutil.unpack_archive(OLD, folder)
-    for name in ("keys", "secret_key"):
-        (folder / name).chmod(0o600)
-    return folder
+    folder: Path
+    output: str
+    before: list[tuple[str, str]]
 
 
 @pytest.fixture(scope="module")
-def newer_installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an installation whose databases a newer version of the program has migrated."""
-    folder = unpack(tmp_path_factory.mktemp("newer") / "old")
-    run(folder, "bootstrap")
+def upgraded(tmp_path_factory: pytest.TempPathFactory) -> Upgraded:
+    """Upgrade an installation that has backups from earlier upgrades, one of them unfinished. Tests copy its folder."""
+    folder = tmp_path_factory.mktemp("upgraded") / "old"
+    shutil.unpack_archive(OLD, folder)
+    for name in ("keys", "secret_key"):
+        (folder / name).chmod(0o600)
+    for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
+        (folder / "backups" / name).mkdir(parents=True)
+    before = applied_migrations(folder / "routing_admin.sqlite3")
+    return Upgraded(folder, run(folder, "bootstrap"), before)
+
+
+@pytest.fixture(scope="module")
+def newer_installation(upgraded: Upgraded, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an installation whose database a newer version of the program has migrated. Every command rejects it."""
+    folder = tmp_path_factory.mktemp("newer") / "old"
+    shutil.copytree(upgraded.folder, folder)
     with closing(sqlite3.connect(folder / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     return folder
@@ -54,28 +65,26 @@ def applied_migrations(path: Path) -> list[tuple[str, str]]:
         return rows.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
 
 
-def test_databases_are_backed_up_before_migrations_and_can_be_restored(old_installation: Path) -> None:
-    before = applied_migrations(old_installation / "routing_admin.sqlite3")
-    assert "before the migrations" in run(old_installation, "bootstrap")
-    (copy,) = (old_installation / "backups").iterdir()
-    assert applied_migrations(copy / "routing_admin.sqlite3") == before
-    assert "before the migrations" not in run(old_installation, "bootstrap")
-    assert len(list((old_installation / "backups").iterdir())) == 1
-    run(old_installation, "restore", str(copy), "--replace")
-    assert "ok   history" in run(old_installation, "doctor")
+def test_databases_are_backed_up_before_migrations_and_can_be_restored(upgraded: Upgraded, tmp_path: Path) -> None:
+    assert "before the migrations" in upgraded.output
+    installation = tmp_path / "old"
+    shutil.copytree(upgraded.folder, installation)
+    *_, copy = sorted((installation / "backups").iterdir())
+    assert applied_migrations(copy / "routing_admin.sqlite3") == upgraded.before
+    run(installation, "restore", str(copy), "--replace")
+    assert "ok   history" in run(installation, "doctor")
 
 
-def test_only_the_last_three_backups_before_migrations_are_kept(old_installation: Path) -> None:
+def test_only_the_last_three_backups_before_migrations_are_kept(upgraded: Upgraded, tmp_path: Path) -> None:
     """Older and unfinished backups are deleted, because they would fill the disk."""
-    for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
-        (old_installation / "backups" / name).mkdir(parents=True)
-    run(old_installation, "bootstrap")
-    names = sorted(path.name for path in (old_installation / "backups").iterdir())
+    installation = tmp_path / "old"
+    shutil.copytree(upgraded.folder, installation)
+    names = sorted(path.name for path in (installation / "backups").iterdir())
     assert names[:2] == ["20200102T000000-b", "20200103T000000-c"]
     assert len(names) == 3
-    (old_installation / "backups" / ".20200105T000000-e.part").mkdir()
-    run(old_installation, "bootstrap")
-    assert sorted(path.name for path in (old_installation / "backups").iterdir()) == names
+    (installation / "backups" / ".20200105T000000-e.part").mkdir()
+    assert "before the migrations" not in run(installation, "bootstrap")
+    assert sorted(path.name for path in (installation / "backups").iterdir()) == names
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
@@ -87,10 +96,7 @@ def test_migration_is_rejected_without_disk_space_for_its_backup(monkeypatch: py
 
 
 @pytest.mark.parametrize("arguments", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
-def test_newer_database_is_rejected_with_a_one_line_error(old_installation: Path, arguments: tuple[str, ...]) -> None:
-    run(old_installation, "bootstrap")
-    with closing(sqlite3.connect(old_installation / "routing_admin.sqlite3")) as rows, rows:
-        rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
-    output = run(old_installation, *arguments, code=1)
+def test_newer_database_is_rejected_with_a_one_line_error(newer_installation: Path, arguments: tuple[str, ...]) -> None:
+    output = run(newer_installation, *arguments, code=1)
     assert output.count("\n") == 1
     assert "does not know the migration capabilities 0999_later. Install that version again" in output

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
 from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
+from tests.processes import wait_until
 
 LONGEST, SHORTEST = 1.5, 0.2
 """The longest and shortest time in seconds until a server is killed."""
@@ -162,8 +163,7 @@ def back_up_under_load(installation: Installation, server: Server, backup: Path)
 
     def save() -> None:
         try:
-            while ledger.count < 20:
-                person.open("/routes/")
+            wait_until(lambda: ledger.count >= 20)
             files.update(ledger.files)
             manage(installation.environment, "backup", str(backup))
         finally:

@@ -79,9 +79,9 @@ class Cluster:
     def resume(self) -> None:
         self._signal(signal.SIGCONT)
 
-    def make_database(self, name: str) -> str:
+    def make_database(self, name: str, template: str = "") -> str:
         self.ask("postgres", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
-        self.ask("postgres", f'CREATE DATABASE "{name}"')
+        self.ask("postgres", f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
         return self.url(name)
 
     def ask(self, database: str, sql: str) -> str:

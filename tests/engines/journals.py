@@ -21,4 +21,5 @@ def catch_up(journal: Journal) -> None:
     until = time.monotonic() + 30
     while journal.behind_since is not None and time.monotonic() < until:
         journal.flush()
+        time.sleep(0.01)
     assert journal.behind_since is None

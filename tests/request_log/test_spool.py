@@ -204,6 +204,7 @@ def test_backlog_start_is_the_time_of_the_first_unwritten_entry(journal: Journal
         since, until = journal.behind_since, time.monotonic() + 1.2 * RETRY_SECONDS
         while time.monotonic() < until:
             journal.flush()
+            time.sleep(0.01)
         assert (journal.behind_since, journal.disk_is_full, len(journal.waiting)) == (since, True, 1)
     catch_up(journal)
     assert ids() == {"one"}

@@ -27,8 +27,8 @@ from routing_admin.request_log.usage_rollups import UsageRollups, fold
 from routing_admin.request_log.usage_sums import COUNTS, day_start
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
-DAYS = 6
-HOURS = 8
+DAYS = 4
+HOURS = 12
 """Usage is created only for every n-th hour, where n is this number. Fewer hours need fewer roll-ups."""
 
 
