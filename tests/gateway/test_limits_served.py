@@ -7,63 +7,81 @@ import json
 import os
 import signal
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from routing_admin.configuration.stamped_cache import FRESH_SECONDS
-from tests.gateway.serving import Server, manage, served, server_environment
+from tests.engines.databases import drop_database
+from tests.gateway.serving import Server, listening, manage, prepare, routing, server_environment, stable_port
+from tests.lab import Lab
+from tests.processes import NO_CERTIFICATES, wait_until
 
 HELLO = [{"role": "user", "content": "hello"}]
-SET = (
-    "import json; from routing_admin.configuration.agents.actions import save_agent; "
-    "from capabilities.actors import SYSTEM; "
-    "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
-    "row.limits = json.loads('''%s'''); save_agent(SYSTEM, row)"
-)
+CALLS = 100
+LIMITS: dict[str, dict[str, Any]] = {
+    "tokens": {"tokensPerDay": 20_000},
+    "rate": {"requestsPerMinute": 50},
+    "money": {"moneyPerDay": "5.00", "currency": "USD"},
+    "embeddings": {"tokensPerMonth": 1000, "models": ["task:chain"]},
+    "concurrency": {"inFlight": 1},
+    "reported": {"tokensPerMonth": 10**9},
+    "locked": {"tokensPerDay": 20_000},
+    "killed": {"tokensPerDay": 400_000},
+}
+"""An agent for each test, with its limits."""
+SETUP = """
+import json
+from capabilities.actors import SYSTEM
+from capabilities.core.permissions import DEFAULT_SCOPES
+from capabilities.core.services.agents import LabelKind
+from capabilities.models import Agent, Provider, Service
+from routing_admin.configuration.agents.actions import issue_key, save_agent
+from routing_admin.console.services.actions import save_service
+from routing_admin.console.usage.actions import save_budget
+
+price = {"currency": "USD", "input": 10, "output": 100}
+provider = Provider.objects.get(name="one")
+save_service(SYSTEM, Service(service_id="priced", name="p", provider=provider, model="lab", price=price))
+save_budget(SYSTEM, LabelKind.TEAM, "search", {"moneyPerDay": "0.30", "currency": "USD"})
+keys = {}
+for name, limits in json.loads(%r).items():
+    agent = Agent(agent_id=name, name=name, limits=limits)
+    save_agent(SYSTEM, agent)
+    keys[name], _ = issue_key(SYSTEM, agent, scopes=DEFAULT_SCOPES)
+print(json.dumps(keys))
+"""
+"""Code that sets a price for the fault lab's model and a team's spending limit, and prints the key of each agent."""
 
 
-BUDGET = (
-    "from capabilities.actors import SYSTEM; from capabilities.models import *; "
-    "from capabilities.core.services.agents import LabelKind; "
-    "from routing_admin.console.usage.actions import save_budget; "
-    "from routing_admin.console.services.actions import save_service; "
-    "row = Service(service_id='priced', name='p', provider=Provider.objects.get(name='one'), model='lab'); "
-    "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; save_service(SYSTEM, row); "
-    "save_budget(SYSTEM, LabelKind.TEAM, 'search', {'moneyPerDay': '0.30', 'currency': 'USD'})"
-)
-"""Code that sets a price for the fault lab's model and a team's spending limit."""
-
-
-def limit(server: Server, **limits: Any) -> None:
-    """Set the text agent's limits from another process, and wait until no call uses the previous limits."""
-    manage(server_environment(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
-    # Calls use a snapshot that is at most `FRESH_SECONDS` old. The agents' API reads the database rows instead.
-    refreshed_at = time.monotonic() + FRESH_SECONDS
-    reported: list[dict[str, Any]] = []
-    while time.monotonic() <= refreshed_at:
-        reported = server.get("/api/v1/agents/me")["limits"]["amounts"]
-    expected = {meter: float(value) for meter, value in limits.items() if meter not in ("models", "currency")}
-    assert {amount["meter"]: amount["limit"] for amount in reported} == expected
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Server]]:
+    """Yield one server with two processes as each agent sees it."""
+    directory = tmp_path_factory.mktemp("limits")
+    with Lab(port=stable_port()) as lab:
+        environment = server_environment(directory, lab)
+        key = prepare(environment, directory, [routing(lab)])
+        keys = json.loads(manage(environment, "shell", "--no-imports", "-c", SETUP % json.dumps(LIMITS)))
+        server = listening(environment, key, lab, directory, ("--workers", "2"))
+        yield {name: replace(server, key=agent_key) for name, agent_key in keys.items()}
+        server.process.terminate()
+        server.process.wait(timeout=40)
+    drop_database(directory)
 
 
 async def ask_together(server: Server, count: int, **body: Any) -> list[httpx.Response]:
     request = {"model": "one/lab", "messages": HELLO, **body}
     limits = httpx.Limits(max_connections=count, max_keepalive_connections=0)
     headers = {"authorization": f"Bearer {server.key}"}
-    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
+    async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60, verify=NO_CERTIFICATES) as client:
         return await asyncio.gather(
             *(client.post(f"{server.url}/v1/chat/completions", json=request) for _ in range(count))
         )
-
-
-CALLS = 30
 
 
 async def ask_until(server: Server, status: int, **body: Any) -> httpx.Response:
@@ -84,12 +102,6 @@ def logged_cost(server: Server, team: str) -> float:
     return sum(float(cost["amount"]) for group in groups for cost in group["costs"])
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with served(tmp_path_factory.mktemp("limits"), options=("--workers", "2")) as server:
-        yield server
-
-
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     with closing(sqlite3.connect(directory / "logs.sqlite3", timeout=30, isolation_level=None)) as connection:
@@ -98,26 +110,26 @@ def locked(directory: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-async def test_200_parallel_calls_never_exceed_a_token_budget_in_two_processes(server: Server) -> None:
+async def test_parallel_calls_never_exceed_a_token_budget_in_two_processes(servers: Mapping[str, Server]) -> None:
     """The budget suffices even if all accepted calls use their maximum. Later calls can use the unused reservations."""
-    limit(server, tokensPerDay=50_000)
-    answers = await ask_together(server, 200, max_tokens=900)
+    server = servers["tokens"]
+    answers = await ask_together(server, CALLS, max_tokens=900)
     statuses = Counter(answer.status_code for answer in answers)
     # On a busy machine, a call gets a 503 if its process's share of the limit takes too long to arrive.
     assert {200, 429} <= statuses.keys() <= {200, 429, 503}
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers if answer.status_code == 200)
-    assert used_tokens <= 50_000
+    assert used_tokens <= 20_000
     again = await ask_until(server, 200, max_tokens=900)
     assert again.json()["usage"]["total_tokens"] > 0
 
 
-async def test_200_parallel_calls_never_exceed_a_rate_limit_in_two_processes(server: Server) -> None:
+async def test_parallel_calls_never_exceed_a_rate_limit_in_two_processes(servers: Mapping[str, Server]) -> None:
     """The number of calls answered per minute never exceeds the limit.
 
     The limit is almost reached, because no process keeps a share that another process needs.
     """
-    limit(server, requestsPerMinute=50)
-    answers = await ask_together(server, 200)
+    server = servers["rate"]
+    answers = await ask_together(server, CALLS)
     # The Date header without seconds and time zone identifies the minute.
     minutes = Counter(answer.headers.get("date", "")[:-7] for answer in answers if answer.status_code == 200)
     assert all(count <= 50 for count in minutes.values()) or len(minutes) > 1
@@ -125,33 +137,32 @@ async def test_200_parallel_calls_never_exceed_a_rate_limit_in_two_processes(ser
     assert sum(minutes.values()) >= 40
 
 
-async def test_200_parallel_calls_never_exceed_money_budgets_in_two_processes(server: Server) -> None:
-    manage(server_environment(server.directory, server.lab), "shell", "-c", BUDGET)
-    limit(server, moneyPerDay="5.00", currency="USD")
-    answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
+async def test_parallel_calls_never_exceed_money_budgets_in_two_processes(servers: Mapping[str, Server]) -> None:
+    server = servers["money"]
+    answers = await ask_together(server, CALLS, max_tokens=900, metadata={"team": "search"})
     usages = [answer.json()["usage"] for answer in answers if answer.status_code == 200]
     spent = sum(usage["prompt_tokens"] * 10 + usage["completion_tokens"] * 100 for usage in usages) / 10**6
     assert spent <= 0.3
-    assert len(usages) < 200
+    assert len(usages) < CALLS
     # The agent's own budget may refuse a call first, while the other process still holds shares of that budget.
     async with asyncio.timeout(60):
         refusal = ""
         while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
             refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
             refusal = refused.json()["error"]["message"]
+
     # The other process may take a while to write its usage to the ledger and the log.
-    async with asyncio.timeout(60):
-        while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), logged_cost(server, "search")} != {
-            round(spent, 6)
-        }:
-            await asyncio.sleep(0)
+    def reported() -> set[float]:
+        return {round(amounts(server)["moneyPerDay"], 6), logged_cost(server, "search")}
+
+    await asyncio.to_thread(wait_until, lambda: reported() == {round(spent, 6)})
     await ask_until(server, 200, max_tokens=900, metadata={"team": "search"})
 
 
-async def test_embeddings_count_towards_the_limits(server: Server) -> None:
-    limit(server, tokensPerMonth=1000, models=["task:chain"])
+async def test_embeddings_count_towards_the_limits(servers: Mapping[str, Server]) -> None:
+    server = servers["embeddings"]
     headers = {"authorization": f"Bearer {server.key}"}
-    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=server.url, headers=headers, timeout=60, verify=NO_CERTIFICATES) as client:
         request = {"model": "task:chain", "input": "hello"}
         answer = await client.post("/v1/embeddings", json=request)
         refused = await client.post("/v1/embeddings", json={**request, "input": "hello " * 5000})
@@ -159,42 +170,38 @@ async def test_embeddings_count_towards_the_limits(server: Server) -> None:
     assert [response.status_code for response in (answer, refused, forbidden)] == [200, 429, 403]
     used_tokens = answer.json()["usage"]["total_tokens"]
     assert answer.headers["x-ratelimit-limit-tokens"] == "1000"
-    async with asyncio.timeout(30):
-        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] != used_tokens:
-            pass
+    await asyncio.to_thread(wait_until, lambda: amounts(server)["tokensPerMonth"] == used_tokens)
 
 
-async def test_concurrency_slot_passes_between_processes(server: Server) -> None:
-    limit(server, inFlight=1)
-    for _ in range(20):
+async def test_concurrency_slot_passes_between_processes(servers: Mapping[str, Server]) -> None:
+    server = servers["concurrency"]
+    for _ in range(10):
         await ask_until(server, 200)
 
 
-async def test_usage_of_one_process_is_reported_to_the_other(server: Server) -> None:
-    limit(server, tokensPerMonth=10**9)
+async def test_usage_of_one_process_is_reported_to_the_other(servers: Mapping[str, Server]) -> None:
+    server = servers["reported"]
     answers = [await ask_until(server, 200) for _ in range(8)]
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers)
-    async with asyncio.timeout(30):
-        while (await asyncio.to_thread(amounts, server))["tokensPerMonth"] < used_tokens:
-            pass
+    await asyncio.to_thread(wait_until, lambda: amounts(server)["tokensPerMonth"] >= used_tokens)
 
 
-async def test_share_is_extended_once_while_the_database_is_locked(server: Server) -> None:
+async def test_share_is_extended_once_while_the_database_is_locked(servers: Mapping[str, Server]) -> None:
     """Each process extends its share of the limit once without the ledger.
 
     After that, a call gets a 503 with Retry-After, never a 429. When the database is unlocked, calls are answered
     again.
     """
-    limit(server, tokensPerDay=20_000)
+    server = servers["locked"]
     async with asyncio.timeout(120):
         statuses = Counter[int]()
         # A process that has just returned its share of the limit has none to extend.
         while not statuses[200]:
             await ask_until(server, 200, max_tokens=2000)
             # The delay keeps all calls running until each call has been accepted or refused.
-            server.lab.play({"one": ["delay:seconds=8"] * CALLS})
+            server.lab.play({"one": ["delay:seconds=5"] * 30})
             with locked(server.directory):
-                answers = await ask_together(server, CALLS, max_tokens=2000)
+                answers = await ask_together(server, 30, max_tokens=2000)
             server.lab.play({})
             statuses = Counter(answer.status_code for answer in answers)
             assert statuses.keys() <= {200, 503}
@@ -206,12 +213,12 @@ async def test_share_is_extended_once_while_the_database_is_locked(server: Serve
     await ask_until(server, 200, max_tokens=2000)
 
 
-async def test_killed_processes_lose_only_their_shares_of_the_limit(server: Server) -> None:
+async def test_killed_processes_lose_only_their_shares_of_the_limit(servers: Mapping[str, Server]) -> None:
     """The processes that replace the killed ones can immediately use what was not drawn from the limit.
 
     They can use the rest when the lease has expired.
     """
-    limit(server, tokensPerDay=400_000)
+    server = servers["killed"]
     await ask_together(server, 8, max_tokens=2000)
     for worker in workers(server):
         os.kill(worker, signal.SIGKILL)

@@ -32,6 +32,7 @@ def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedP
 def test_no_call_fails_during_rotation_of_both_secrets(installation_with_key: Installation) -> None:
     with installation_with_key.serve("--workers", "2") as server:
         person, statuses, finished = Person(server).sign_in(), [], []
+        server.lab.play({"one": "delay:seconds=0.2"})
 
         def call() -> None:
             number = 0

@@ -44,3 +44,7 @@ def test_incomplete_settings_are_refused_with_a_one_line_error(variables, messag
         rules(**variables)
     assert message in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def test_callback_of_a_provider_that_is_not_configured_returns_404(anonymous):
+    assert anonymous.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404

@@ -22,9 +22,13 @@ PEOPLE = (
     User(sub="anna-3", claims={"preferred_username": "admin", "email": "anna@example.com", "email_verified": True}),
     User(sub="mallory-4", claims={"preferred_username": "mallory", "email": "m@example.com", "email_verified": False}),
 )
-SETTINGS = MappingProxyType(
-    {"ADMIN_PASSWORD": PASSWORD, "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "a secret", "OIDC_NAME": "Acme"}
-)
+ID_PARAMETERS = MappingProxyType({"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"})
+"""The parameter for the client id in the authorization URL of each vendor."""
+VENDOR_APPS = {
+    f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in ID_PARAMETERS for field in ("ID", "SECRET")
+}
+OIDC_APP = {"OIDC_NAME": "Acme", "OIDC_CLIENT_ID": "routing", "OIDC_CLIENT_SECRET": "a secret"}
+SETTINGS = MappingProxyType({"ADMIN_PASSWORD": PASSWORD, **OIDC_APP, **VENDOR_APPS})
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +41,13 @@ def provider() -> Iterator[str]:
 def invited_only(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with served(tmp_path_factory.mktemp("invited"), settings={**SETTINGS, "OIDC_URL": provider}) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def administrator(invited_only: Server) -> Browser:
+    browser = Browser(invited_only)
+    browser.sign_in()
+    return browser
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +74,8 @@ def test_uninvited_person_cannot_sign_in(invited_only):
     assert browser.pages.get("/").status_code == 302
 
 
-def test_invitation_is_accepted_with_an_external_account(invited_only):
-    link = invite(invited_only, "ines")
+def test_invitation_is_accepted_with_an_external_account(invited_only, administrator):
+    link = invite(administrator, "ines")
     first = Browser(invited_only)
     assert first.sign_in_with_account("ines-1", link, **form_fields(link)).headers["location"] == "/"
     assert "ines" in first.pages.get("/password/").text
@@ -74,9 +85,9 @@ def test_invitation_is_accepted_with_an_external_account(invited_only):
     assert later_browser.pages.get("/routes/").status_code == 200
 
 
-def test_external_account_linked_to_one_user_never_signs_in_another(invited_only):
-    link = invite(invited_only, "invited")
-    mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
+def test_external_account_linked_to_one_user_never_signs_in_another(invited_only, administrator):
+    link = invite(administrator, "invited")
+    mine, stranger = invite(administrator, "otto"), Browser(invited_only)
     assert stranger.sign_in_with_account("otto-2", mine, **form_fields(mine)).status_code == 302
     answer = Browser(invited_only).sign_in_with_account("otto-2", link, **form_fields(link))
     assert answer.status_code == 403
@@ -84,21 +95,19 @@ def test_external_account_linked_to_one_user_never_signs_in_another(invited_only
     assert Browser(invited_only).pages.get(link).status_code == 200
 
 
-def test_user_links_and_unlinks_an_external_account_on_the_password_page(invited_only):
-    owner = Browser(invited_only)
-    owner.sign_in()
-    assert owner.sign_in_with_account("anna-3", "/password/").headers["location"] == "/password/"
-    assert "anna@example.com" in owner.pages.get("/password/").text
+def test_user_links_and_unlinks_an_external_account_on_the_password_page(invited_only, administrator):
+    assert administrator.sign_in_with_account("anna-3", "/password/").headers["location"] == "/password/"
+    assert "anna@example.com" in administrator.pages.get("/password/").text
     guest = Browser(invited_only)
     assert guest.sign_in_with_account("anna-3").status_code == 302
     assert guest.pages.get("/users/invite/").status_code == 405  # Only administrators may open this page.
-    link = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
+    link = re.search(r"/identity/\d+/unlink/", administrator.pages.get("/password/").text)
     assert link is not None
-    owner.send("/password/", link[0])
+    administrator.send("/password/", link[0])
     assert Browser(invited_only).sign_in_with_account("anna-3").status_code == 403
 
 
-def test_failed_external_sign_in_is_explained(invited_only):
+def test_failed_external_sign_in_is_explained(invited_only, administrator):
     browser = Browser(invited_only)
     cancelled = browser.finish_sign_in(browser.start_sign_in(), action="deny")
     foreign = Browser(invited_only).finish_sign_in(browser.start_sign_in(), sub="ines-1")
@@ -108,9 +117,7 @@ def test_failed_external_sign_in_is_explained(invited_only):
     assert "reports that you canceled" in cancelled.text
     assert "sign-in attempt has expired" in foreign.text
     assert "Acme did not sign you in" in made_up.text
-    assert browser.pages.get("/sign-in/feishu/callback/?code=1&state=2").status_code == 404
-    browser.sign_in()
-    assert "Sign-in failed" in browser.events()
+    assert "Sign-in failed" in administrator.events()
 
 
 def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
@@ -134,31 +141,17 @@ def test_sign_ins_and_refusals_are_audited(open_to_viewers):
     assert "a secret" not in page + open_to_viewers.log
 
 
-def test_unavailable_identity_provider_is_explained_and_passwords_still_work(tmp_path):
-    with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
-        browser = Browser(server)
-        answer = browser.send("/login/", "/sign-in/oidc/")
-        assert answer.status_code == 502
-        assert "Acme did not sign you in" in answer.text
-        assert browser.sign_in().status_code == 302
-        assert "Traceback" not in server.log
-
-
-def test_sign_in_redirects_to_the_authorization_host_of_each_vendor(tmp_path):
-    id_parameters = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
-    ids = {f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in id_parameters for field in ("ID", "SECRET")}
-    with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:
-        addresses = {
-            vendor: urlsplit(Browser(server).send("/login/", f"/sign-in/{vendor.lower()}/").headers["refresh"][7:])
-            for vendor in id_parameters
-        }
+def test_sign_in_redirects_to_the_authorization_host_of_each_vendor(invited_only):
+    addresses = {
+        vendor: urlsplit(Browser(invited_only).start_sign_in(provider=vendor.lower())) for vendor in ID_PARAMETERS
+    }
     assert {vendor: address.hostname for vendor, address in addresses.items()} == {
         "FEISHU": "open.feishu.cn",
         "DINGTALK": "login.dingtalk.com",
         "WEIXIN": "open.weixin.qq.com",
     }
-    for vendor, name in id_parameters.items():
+    for vendor, name in ID_PARAMETERS.items():
         query = parse_qs(addresses[vendor].query)
         assert query[name] == [f"{vendor}-ID"]
-        assert query["redirect_uri"] == [f"{server.url}/sign-in/{vendor.lower()}/callback/"]
+        assert query["redirect_uri"] == [f"{invited_only.url}/sign-in/{vendor.lower()}/callback/"]
         assert len(query["state"][0]) >= 16

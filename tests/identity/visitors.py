@@ -48,12 +48,10 @@ class Browser:
         return self.pages.get("/history/audit/").text
 
 
-def invite(server: Server, name: str) -> str:
-    page = Browser(server)
-    page.sign_in()
-    match = re.search(
-        r"/join/[\w-]+/[\w-]+/", page.send("/users/", "/users/invite/", username=name, role="viewer").text
-    )
+def invite(administrator: Browser, name: str) -> str:
+    """Invite a viewer, and return the path of the invitation."""
+    answer = administrator.send("/users/", "/users/invite/", username=name, role="viewer")
+    match = re.search(r"/join/[\w-]+/[\w-]+/", answer.text)
     assert match is not None
     return match[0]
 
