@@ -160,39 +160,44 @@ django.setup()
 from routing_admin.console.backups.data_transfer.copying import copy_rows
 from routing_admin.console.backups.data_transfer.tables import list_tables
 from routing_admin.console.backups.data_transfer.target import DONE, MARKER_TABLE, Destination
+from routing_admin.management.commands.move_data import Command
 from routing_admin.platform.databases.progress import WorkProgress
-target, tables = Destination(sys.argv[1]), list_tables()
-target.open()
-assert not target.check(tables)
-target.claim()
-if sys.argv[2] == "behind its tables":
-    target.make_tables()
-if sys.argv[2] == "among its rows":
-    target.prepare(tables)
-    for table in tables[: len(tables) // 2]:
-        copy_rows(target, table, WorkProgress("Rows", 0, None))
-if sys.argv[2] == "behind its last row":
-    target.prepare(tables)
-    for table in tables:
-        copy_rows(target, table, WorkProgress("Rows", 0, None))
-    target.write_marker("target", DONE, True)
-    target.execute("target_logs", f"DROP TABLE {MARKER_TABLE}")
-os._exit(9)
+url, moment = sys.argv[1:]
+def die():
+    sys.stdout.flush()
+    os._exit(9)
+class KilledMove(Destination):
+    def prepare(self, tables):
+        if moment == "before its tables":
+            die()
+        if moment == "behind its tables":
+            self.make_tables()
+            die()
+        super().prepare(tables)
+        if moment == "among its rows":
+            for table in tables[: len(tables) // 2]:
+                copy_rows(self, table, WorkProgress("Rows", 0, None))
+            die()
+    def finish(self, tables):
+        self.write_marker("target", DONE, True)
+        self.execute("target_logs", f"DROP TABLE {MARKER_TABLE}")
+        die()
+Command().move(list_tables(), KilledMove(url), None)
 """
-"""A program that begins a move and kills itself at a given moment."""
+"""A program that begins or continues a move and kills itself at a given moment."""
+CONTINUED = "Continuing an interrupted move"
 
 
-@pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
-def test_move_killed_before_or_after_copying_rows_can_be_continued(
-    moment: str, move_case: Move, tmp_path: Path
-) -> None:
+def test_move_killed_repeatedly_before_and_after_copying_rows_can_be_continued(move_case: Move, tmp_path: Path) -> None:
     """The same command continues a killed move, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = move_case.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
-    assert home.run("-c", KILLED, url, moment).returncode == 9
+    moments = ("before its tables", "behind its tables", "behind its last row")
+    killed = [home.run("-c", KILLED, url, moment) for moment in moments]
+    assert [run.returncode for run in killed] == [9, 9, 9], killed
     result = move_case.home.move("--to", url)
     assert result.returncode == 0, result.stderr
-    assert "Continuing an interrupted move" in result.stdout
+    assert [CONTINUED in run.stdout for run in (*killed, result)] == [False, True, True, True]
     assert move_case.home.at(DATABASE_URL=url).facts()["rows"] == move_case.facts["rows"]
     with closing(sqlite3.connect(tmp_path / "there.sqlite3")) as main:
         assert not main.execute("SELECT * FROM sqlite_master WHERE name = 'move_marks'").fetchall()
@@ -208,5 +213,5 @@ def test_move_killed_while_copying_rows_can_be_continued_with_newly_added_rows(m
     assert abroad.run("-c", KILLED, back["DATABASE_URL"], "among its rows").returncode == 9
     result = move_case.target.run(*command)
     assert result.returncode == 0, result.stderr
-    assert "Continuing an interrupted move" in result.stdout
+    assert CONTINUED in result.stdout
     assert move_case.home.at(**back).facts() == moved
