@@ -36,11 +36,15 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    """Poll until `condition` returns a true value and return it. Raise `AssertionError` on timeout."""
-    deadline = time.monotonic() + seconds
+    """Poll until `condition` returns a true value and return it. Raise `AssertionError` on timeout.
+
+    The pause between polls grows with the time waited, because polls of a server cost it time, too.
+    """
+    started = time.monotonic()
     while not (result := condition()):
-        assert time.monotonic() < deadline, f"not true within {seconds} s"
-        time.sleep(0.02)
+        waited = time.monotonic() - started
+        assert waited < seconds, f"not true within {seconds} s"
+        time.sleep(max(0.02, waited / 20))
     return result
 
 
