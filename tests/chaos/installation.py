@@ -6,13 +6,13 @@ import json
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.gateway.serving import Server, listening, manage, manage_all, routing, server_environment
+from tests.gateway.serving import Server, listening, manage, prepare, routing, server_environment, stable_port
 from tests.lab import Lab
 
 PASSWORD = "pushed-and-pulled-about"
@@ -62,18 +62,14 @@ def installed(database: str = "", **settings: str) -> Iterator[Installation]:
 
     `settings` are environment variables without the prefix `ROUTING_ADMIN_`, and `database` is a PostgreSQL URL.
     """
-    with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
+    with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}, stable_port()) as lab:
         directory = Path(folder)
         variables = {"ADMIN_PASSWORD": PASSWORD, **settings}
         environment = server_environment(directory, lab) | {
             f"ROUTING_ADMIN_{name}": value for name, value in variables.items()
         }
         environment |= {"DATABASE_URL": database} if database else {}
-        file = directory / "import.json"
-        file.write_text(json.dumps(routing(lab)))
-        scopes: Sequence[str] = [argument for scope in SCOPES for argument in ("--scope", scope)]
-        commands = (("bootstrap",), ("import_config", str(file)), ("issue_agent_key", "text-agent", *scopes))
-        yield Installation(directory, lab, environment, manage_all(environment, *commands)[-1])
+        yield Installation(directory, lab, environment, prepare(environment, directory, [routing(lab)], SCOPES))
 
 
 def write_import(environment: dict[str, str], directory: Path, content: Any) -> None:

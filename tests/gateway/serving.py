@@ -131,16 +131,16 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
         copy_template(_make_template(written_settings(environment)), directory)
 
 
-def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) -> str:
-    """Fill a data directory, import the files in order, and return a key of the text agent.
+def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any], scopes: tuple[str, ...] = ()) -> str:
+    """Fill a data directory, import the files in order, and return a key of the text agent with these scopes.
 
-    If a directory was prepared from the same files and settings before, it is copied with its key.
+    If a directory was prepared from the same files, scopes and settings before, it is copied with its key.
     """
     contents = tuple(json.dumps(file) for file in files)
     if has_external_storage(environment, directory):
         bootstrap(environment, directory)
-        return import_files(environment, directory, contents)
-    template = _make_template(written_settings(environment), contents)
+        return import_files(environment, directory, contents, scopes)
+    template = _make_template(written_settings(environment), contents, scopes)
     copy_template(template, directory)
     return template.key
 
@@ -153,14 +153,17 @@ def has_external_storage(environment: dict[str, str], directory: Path) -> bool:
     )
 
 
-def import_files(environment: dict[str, str], directory: Path, contents: Iterable[str]) -> str:
-    """Import files in order and return a new key for the text agent."""
+def import_files(
+    environment: dict[str, str], directory: Path, contents: Iterable[str], scopes: Iterable[str] = ()
+) -> str:
+    """Import files in order and return a new key for the text agent, with the default scopes if none are given."""
     commands = []
     for number, content in enumerate(contents):
         file = directory / f"import-{number}.json"
         file.write_text(content)
         commands.append(("import_config", str(file)))
-    return manage_all(environment, *commands, ("issue_agent_key", "text-agent"))[-1]
+    options = [argument for scope in scopes for argument in ("--scope", scope)]
+    return manage_all(environment, *commands, ("issue_agent_key", "text-agent", *options))[-1]
 
 
 ONLY_SERVED = frozenset(
@@ -197,7 +200,9 @@ def copy_template(template: Template, directory: Path) -> None:
 
 
 @cache
-def _make_template(settings: frozenset[tuple[str, str]], contents: tuple[str, ...] = ()) -> Template:
+def _make_template(
+    settings: frozenset[tuple[str, str]], contents: tuple[str, ...] = (), scopes: tuple[str, ...] = ()
+) -> Template:
     folder = Path(tempfile.mkdtemp(prefix="routing-admin-served-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
@@ -207,7 +212,7 @@ def _make_template(settings: frozenset[tuple[str, str]], contents: tuple[str, ..
         manage(environment, "bootstrap", "--no-traffic")
         return Template(folder)
     copy_template(_make_template(settings), folder)
-    return Template(folder, import_files(environment, folder, contents))
+    return Template(folder, import_files(environment, folder, contents, scopes))
 
 
 @contextmanager
