@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import free_port
 from tests.runbook.installation import Installation, copied, installed
 
 
@@ -23,8 +24,9 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield a running copy that tests share. Each test uses its own provider, key or name."""
+    """Yield a running copy with a metrics port, which tests share. Each test uses its own provider, key or name."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
+        installation.environment["ROUTING_ADMIN_METRICS_PORT"] = str(free_port())
         installation.start()
         yield installation
 
