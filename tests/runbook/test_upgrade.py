@@ -10,7 +10,7 @@ from tests.gateway.serving import ROOT
 from tests.preloaded import run_python
 from tests.runbook.installation import Installation
 
-OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
+OLD = ROOT / "tests" / "upgrade" / "installations" / "from-2026-11-25.tar.gz"
 MIGRATIONS = "SELECT app || name FROM django_migrations ORDER BY id"
 OURS = "SELECT name FROM django_migrations WHERE app = 'routing_admin'"
 KEYS = "SELECT public_id FROM capabilities_agentkey ORDER BY id"
