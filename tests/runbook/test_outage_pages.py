@@ -2,118 +2,113 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.chaos.callers import send
-from tests.chaos.proxy import proxy_to
-from tests.engines.cluster import find_programs, running_cluster
-from tests.engines.programs import find_program
-from tests.engines.redis import MISSING, PROGRAMS, RedisServer
+from tests.chaos.proxy import BreakableProxy, proxy_to
+from tests.engines.cluster import Cluster, find_programs, running_cluster
+from tests.engines.redis import RedisServer, redis_running
 from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.processes import free_port, wait_until
-from tests.runbook.installation import Installation
+from tests.runbook.installation import Installation, copied
 
 pytestmark = pytest.mark.sqlite  # The tests start their own PostgreSQL, S3 and Redis servers.
 PATIENCE = 120
 
 
-@pytest.fixture
-def chat_receiver(installation: Installation) -> Iterator[WebhookReceiver]:
-    """Yield a simulated chat service that receives the installation's alerts."""
-    with running_receiver() as receiver:
-        installation.environment |= {
-            "ROUTING_ADMIN_ALERT_WEBHOOK": f"{receiver.base}/hook",
-            "ROUTING_ADMIN_ALLOWED_ORIGINS": "*",
-        }
-        yield receiver
+@dataclass(frozen=True)
+class ServedWithEngines:
+    """A running installation that uses PostgreSQL, an artifact store and Redis, and sends its alerts to a chat."""
+
+    installation: Installation
+    cluster: Cluster
+    store: BreakableProxy
+    redis: RedisServer
+    chat: WebhookReceiver
+
+    def is_alert_received(self, kind: str) -> bool:
+        return ("begun", kind) in [(notice.body["event"], notice.body["kind"]) for notice in self.chat.received]
+
+    def degraded(self) -> list[str]:
+        return list(send(self.installation.server, "GET", "/readyz").json["degraded"])
+
+    def is_fully_ready(self) -> bool:
+        """Return whether all dependencies work. They recover one after the other."""
+        return send(self.installation.server, "GET", "/readyz?full").status == 200
 
 
-def is_alert_received(chat_receiver: WebhookReceiver, kind: str) -> Callable[[], bool]:
-    return lambda: ("begun", kind) in [(notice.body["event"], notice.body["kind"]) for notice in chat_receiver.received]
-
-
-def degraded(installation: Installation) -> list[str]:
-    return list(send(installation.server, "GET", "/readyz").json["degraded"])
-
-
-def is_fully_ready(installation: Installation) -> bool:
-    """Return whether all dependencies work. They recover one after the other."""
-    return send(installation.server, "GET", "/readyz?full").status == 200
-
-
-@pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
-def test_restarted_database_receives_every_entry_logged_during_the_outage(
-    installation: Installation, chat_receiver: WebhookReceiver
-) -> None:
-    """The database URL has two hosts. The first is always down, and the alert is sent while the second is stopped."""
-    with running_cluster() as cluster:
+@pytest.fixture(scope="module")
+def with_engines(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWithEngines]:
+    """Yield an installation whose database URL has two hosts, of which the first is always down."""
+    if find_programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    folder = tmp_path_factory.mktemp("with_engines")
+    with (
+        running_receiver() as chat,
+        running_cluster() as cluster,
+        proxy_to(urlsplit(s3_server().url).port or 0) as store,
+        redis_running(folder) as redis,
+        copied(template, folder) as installation,
+    ):
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
-        installation.manage("move_data", "--to", url)
-        installation.environment["DATABASE_URL"] = url
-        installation.start()
-        assert installation.call(name="before").status == 200
-        cluster.stop()
-        wait_until(is_alert_received(chat_receiver, "database"), PATIENCE)
-        assert "databases" in degraded(installation)
-        assert installation.call(name="meanwhile").status == 200
-        assert "Start PostgreSQL" in installation.play("database-away", "see")
-        cluster.start()
-        wait_until(lambda: installation.number("routing_admin_database_up") == 1, PATIENCE)
-        wait_until(lambda: installation.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
-        wait_until(lambda: is_fully_ready(installation), PATIENCE)
-        installation.play("database-away", "over")
-        assert installation.server.timeline("meanwhile")["outcome"] == "ok"
-        installation.stop()
-    # There was only one alert for the whole outage.
-    assert [notice.body["kind"] for notice in chat_receiver.received].count("database") == 1
-
-
-def test_artifact_store_recovers_from_an_outage(
-    installation: Installation, chat_receiver: WebhookReceiver, tmp_path: Path
-) -> None:
-    with proxy_to(urlsplit(s3_server().url).port or 0) as gate:
-        url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
+        endpoint = f"http://127.0.0.1:{store.port}"
+        bucket = f"s3://artifacts/{folder.name}?endpoint_url={endpoint}&allow_http=true&style=path"
+        installation.environment |= CREDENTIALS
+        installation.manage("move_data", "--to", url, "--artifacts", bucket)
         installation.environment |= {
-            **CREDENTIALS,
-            "ROUTING_ADMIN_ARTIFACTS_URL": f"{url}&allow_http=true&style=path",
+            "DATABASE_URL": url,
+            "REDIS_URL": redis.url,
+            "ROUTING_ADMIN_ALERT_WEBHOOK": f"{chat.base}/hook",
+            "ROUTING_ADMIN_ALLOWED_ORIGINS": "*",
+            "ROUTING_ADMIN_ARTIFACTS_URL": bucket,
         }
         installation.start()
-        assert installation.upload(b"before").status == 200
-        gate.hold()
-        wait_until(is_alert_received(chat_receiver, "artifact_store"), PATIENCE)
-        assert installation.call().status == 200
-        installation.play("store-away", "see")
-        gate.open()
-        wait_until(lambda: installation.upload(b"after").status == 200, PATIENCE)
-        wait_until(lambda: installation.number("routing_admin_artifact_store_up") == 1, PATIENCE)
-        wait_until(lambda: is_fully_ready(installation), PATIENCE)
-        installation.play("store-away", "over")
-        installation.stop()
+        yield ServedWithEngines(installation, cluster, store, redis, chat)
 
 
-@pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
-def test_installation_uses_redis_again_after_a_restart(
-    installation: Installation, chat_receiver: WebhookReceiver, tmp_path: Path
-) -> None:
-    redis = RedisServer(tmp_path)
-    redis.start()
-    try:
-        installation.environment["REDIS_URL"] = redis.url
-        installation.start()
-        wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
-        redis.kill()
-        wait_until(is_alert_received(chat_receiver, "redis"), PATIENCE)
-        assert "redis" in json.dumps(send(installation.server, "GET", "/readyz").json)
-        assert installation.call().status == 200
-        installation.play("redis-away", "see")
-        redis.start()
-        wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
-        installation.play("redis-away", "over")
-    finally:
-        redis.kill()
+def test_restarted_database_receives_every_entry_logged_during_the_outage(with_engines: ServedWithEngines) -> None:
+    """The alert is sent while the database is stopped, and only once."""
+    installation = with_engines.installation
+    assert installation.call(name="before").status == 200
+    with_engines.cluster.stop()
+    wait_until(lambda: with_engines.is_alert_received("database"), PATIENCE)
+    assert "databases" in with_engines.degraded()
+    assert installation.call(name="meanwhile").status == 200
+    assert "Start PostgreSQL" in installation.play("database-away", "see")
+    with_engines.cluster.start()
+    wait_until(lambda: installation.number("routing_admin_database_up") == 1, PATIENCE)
+    wait_until(lambda: installation.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
+    wait_until(with_engines.is_fully_ready, PATIENCE)
+    installation.play("database-away", "over")
+    assert installation.server.timeline("meanwhile")["outcome"] == "ok"
+
+
+def test_artifact_store_and_redis_are_used_again_after_an_outage_of_both(with_engines: ServedWithEngines) -> None:
+    """The database responds all the time, so these alerts are stored there before they are sent."""
+    installation = with_engines.installation
+    wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
+    assert installation.upload(b"before").status == 200
+    with_engines.store.hold()
+    with_engines.redis.kill()
+    wait_until(lambda: with_engines.is_alert_received("artifact_store"), PATIENCE)
+    wait_until(lambda: with_engines.is_alert_received("redis"), PATIENCE)
+    assert "redis" in with_engines.degraded()
+    assert installation.call().status == 200
+    installation.play("store-away", "see")
+    with_engines.store.open()
+    installation.play("redis-away", "see")
+    with_engines.redis.start()
+    wait_until(lambda: installation.upload(b"after").status == 200, PATIENCE)
+    wait_until(lambda: installation.number("routing_admin_artifact_store_up") == 1, PATIENCE)
+    wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
+    wait_until(with_engines.is_fully_ready, PATIENCE)
+    installation.play("store-away", "over")
+    installation.play("redis-away", "over")
+    # There was only one alert for each outage, including the earlier one of the database.
+    kinds = [notice.body["kind"] for notice in with_engines.chat.received]
+    assert sorted(kinds) == ["artifact_store", "database", "redis"]
