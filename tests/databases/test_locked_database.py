@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tests.cast import open_browser
 from tests.chaos.callers import ask, chat
 from tests.engines.others import LOG, MAIN, locked, other_connection
 from tests.gateway.plane import PNG_URL, chat_body, image, post, unreadable_tables
-from tests.gateway.serving import listening, served, server_environment
+from tests.gateway.serving import Server, listening, served, server_environment
 from tests.processes import wait_until
 
 rows = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
@@ -43,16 +44,21 @@ def clear_uses(file: Path) -> None:
         second_connection.execute("UPDATE routing_admin_installation SET version = version + 1")
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("locked")) as started:
+        yield started
+
+
 @pytest.mark.parametrize("mode", LOCKS)
-def test_calls_that_store_nothing_succeed_while_the_database_is_locked(tmp_path: Path, mode: str) -> None:
+def test_calls_that_store_nothing_succeed_while_the_database_is_locked(server: Server, mode: str) -> None:
     """Known keys stay valid, although the time of their last use cannot be written."""
-    file = tmp_path / MAIN
-    with served(tmp_path) as server:
-        clear_uses(file)
-        with locked(file, mode):
-            for _ in range(3):
-                reply = chat(server, "")
-                assert (reply.status, reply.headers["x-routing-provider"]) == (200, "one")
+    file = server.directory / MAIN
+    clear_uses(file)
+    with locked(file, mode):
+        for _ in range(3):
+            reply = chat(server, "")
+            assert (reply.status, reply.headers["x-routing-provider"]) == (200, "one")
 
 
 def test_key_use_during_a_lock_is_written_at_shutdown_at_the_latest(tmp_path: Path) -> None:
@@ -74,31 +80,29 @@ def test_key_use_during_a_lock_is_written_at_shutdown_at_the_latest(tmp_path: Pa
     assert used != (None,)
 
 
-def test_call_that_must_store_a_file_returns_503_while_the_database_is_locked(tmp_path: Path) -> None:
+def test_call_that_must_store_a_file_returns_503_while_the_database_is_locked(server: Server) -> None:
     """The 503 has OpenAI's error format, and the call is logged."""
     body = chat_body(image(PNG_URL), model="one/lab")
-    with served(tmp_path) as server:
-        with locked(tmp_path / MAIN):
-            refused = ask(server, "POST", "/v1/chat/completions", body)
-        error = refused.json["error"]
-        assert (refused.status, error["code"], refused.headers["x-should-retry"]) == (503, "unavailable", "true")
-        assert int(refused.headers["retry-after"]) > 0
-        assert "again in a few seconds" in error["message"]
-        entry = server.timeline(refused.headers["x-request-id"])
-        assert (entry["outcome"], entry["status"]) == ("unavailable", 503)
-        assert ask(server, "POST", "/v1/chat/completions", body).status == 200
+    with locked(server.directory / MAIN):
+        refused = ask(server, "POST", "/v1/chat/completions", body)
+    error = refused.json["error"]
+    assert (refused.status, error["code"], refused.headers["x-should-retry"]) == (503, "unavailable", "true")
+    assert int(refused.headers["retry-after"]) > 0
+    assert "again in a few seconds" in error["message"]
+    entry = server.timeline(refused.headers["x-request-id"])
+    assert (entry["outcome"], entry["status"]) == ("unavailable", 503)
+    assert ask(server, "POST", "/v1/chat/completions", body).status == 200
 
 
-def test_agents_api_returns_503_in_its_own_format_while_the_database_is_locked(tmp_path: Path) -> None:
+def test_agents_api_returns_503_in_its_own_format_while_the_database_is_locked(server: Server) -> None:
     artifact = {"text": "a few words", "filename": "notes.txt"}
-    with served(tmp_path) as server:
-        with locked(tmp_path / MAIN):
-            refused = ask(server, "POST", "/api/v1/artifacts", artifact)
-        assert (refused.status, refused.json["error"]) == (503, "unavailable")
-        assert "again in a few seconds" in refused.json["message"]
-        assert int(refused.headers["retry-after"]) > 0
-        assert "Traceback" not in server.log
-        assert ask(server, "POST", "/api/v1/artifacts", artifact).status == 201
+    with locked(server.directory / MAIN):
+        refused = ask(server, "POST", "/api/v1/artifacts", artifact)
+    assert (refused.status, refused.json["error"]) == (503, "unavailable")
+    assert "again in a few seconds" in refused.json["message"]
+    assert int(refused.headers["retry-after"]) > 0
+    assert "Traceback" not in server.log
+    assert ask(server, "POST", "/api/v1/artifacts", artifact).status == 201
 
 
 @pytest.mark.parametrize(
