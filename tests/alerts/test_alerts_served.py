@@ -45,7 +45,9 @@ def call(server: Server) -> None:
         refused.close()
 
 
-def test_two_processes_report_a_rejected_key_and_its_recovery_once(server: Server, receiver: WebhookReceiver) -> None:
+def test_two_processes_report_a_rejected_key_its_recovery_and_a_crash_once(
+    server: Server, receiver: WebhookReceiver
+) -> None:
     server.lab.play({"one": "http_401"})
     for _ in range(8):
         call(server)
@@ -58,22 +60,23 @@ def test_two_processes_report_a_rejected_key_and_its_recovery_once(server: Serve
         return not open_alerts(server, "key_refused")
 
     wait_until(is_healthy, TIMEOUT_SECONDS)
-    bodies = [message.body for message in receiver.received if message.body["kind"] == "key_refused"]
-    assert [(body["event"], body["subject"]) for body in bodies] == [("begun", "one")]
+    assert received_alerts(receiver, "key_refused") == [("begun", "one")]
     assert "swordfish" not in server.log
-
-
-def test_killed_process_is_reported_once(server: Server, receiver: WebhookReceiver) -> None:
     wait_until(lambda: len(child_processes(server)) == 2, TIMEOUT_SECONDS)
     victim = int(child_processes(server)[-1])
     os.kill(victim, signal.SIGKILL)
-    wait_until(lambda: bool(receiver.received), TIMEOUT_SECONDS)
-    (body,) = [message.body for message in receiver.received]
-    assert (body["event"], body["kind"]) == ("begun", "process_crashed")
+    wait_until(lambda: received_alerts(receiver, "process_crashed"), TIMEOUT_SECONDS)
     wait_until(lambda: len(child_processes(server)) == 2, TIMEOUT_SECONDS)
     server.process.terminate()
     server.process.wait(timeout=60)
     assert list((server.directory / "processes").glob("*")) == []
+    kinds = [message.body["kind"] for message in receiver.received]
+    assert kinds == ["key_refused", "process_crashed"]
+
+
+def received_alerts(receiver: WebhookReceiver, kind: str) -> list[tuple[str, str]]:
+    bodies = [message.body for message in receiver.received]
+    return [(body["event"], body["subject"]) for body in bodies if body["kind"] == kind]
 
 
 def child_processes(server: Server) -> list[str]:
