@@ -27,6 +27,7 @@ REVOKE = (
     "from capabilities.models import AgentKey; revoke_key(SYSTEM, AgentKey.objects.get(public_id='%s'))"
 )
 MANY = 10_000_000
+PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Load:
         self._threads = [threading.Thread(target=self._run, args=(server,)) for server in servers]
 
     def _run(self, server: Server) -> None:
-        while not self._over.is_set():
+        while not self._over.wait(PAUSE_SECONDS):
             self.replies.append(chat(server, "", self._model, max_tokens=50))
 
     def wait_for(self, further: int) -> None:
