@@ -10,6 +10,7 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ QUERIES = {
     *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
 }
 """Names of methods that, in this code, only model rows and querysets have."""
+MENTIONED = re.compile(rf"\.all\(\)|\b({'|'.join(MANAGERS | SHORTCUTS | QUERIES)})\b")
+"""Matches every source in which there may be such a name. Only these sources are parsed."""
 
 
 def contract() -> dict[str, list[str]]:
@@ -40,6 +43,7 @@ IN_THE_CONSOLE = re.compile(
 """Modules of the console that may read or write rows, unlike its pages, forms and API."""
 
 
+@cache
 def packages() -> tuple[str, ...]:
     """Return the packages outside the console that may use rows, as listed in the import contract."""
     contract_values = contract()
@@ -63,7 +67,9 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 def row_accesses(source: str) -> set[str]:
     """Return the names with which a source reads or writes rows: managers, shortcuts, queries and reverse relations."""
-    found = set()
+    found: set[str] = set()
+    if not MENTIONED.search(source):
+        return found
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in MANAGERS | QUERIES:
             found.add(node.attr)

@@ -43,6 +43,7 @@ OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
 """Folders with tests about the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
+WAITS = ("sleep", "wait_for_timeout")
 CONVENTIONS = {"_meta", "_replace", "_exit"}
 
 
@@ -50,20 +51,20 @@ def sources_of_tests() -> dict[str, str]:
     return {path.relative_to(TESTS).as_posix(): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
 
 
-parsed = cache(ast.parse)
+@cache
+def nodes_of(source: str) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(source)))
 
 
 def find_sleeps(sources: Sources) -> list[str]:
     """Return each `time.sleep` and `asyncio.sleep`, except `sleep(0)` and sleeps in a loop with a deadline."""
     found = []
     for path, source in sources.items():
-        tree = parsed(source)
-        polled = {id(node) for loop in ast.walk(tree) if has_deadline(loop) for node in ast.walk(loop)}
-        found += [
-            f"{path}:{node.lineno}"
-            for node in ast.walk(tree)
-            if is_sleep(node) and id(node) not in polled and path not in PACED
-        ]
+        if path in PACED or not any(name in source for name in WAITS):
+            continue
+        nodes = nodes_of(source)
+        polled = {id(node) for loop in nodes if has_deadline(loop) for node in ast.walk(loop)}
+        found += [f"{path}:{node.lineno}" for node in nodes if is_sleep(node) and id(node) not in polled]
     return found
 
 
@@ -71,7 +72,7 @@ def find_missing_imports(sources: Sources) -> list[str]:
     """Return each name that is imported from another test file, even inside a function, but is not defined there."""
     found = []
     for path, source in sources.items():
-        for node in ast.walk(parsed(source)):
+        for node in nodes_of(source):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("tests."):
                 continue
             module = (node.module or "").removeprefix("tests.").replace(".", "/")
@@ -86,7 +87,7 @@ def find_missing_imports(sources: Sources) -> list[str]:
 def names_in(source: str) -> set[str]:
     """Return the names that a file defines, assigns or imports at its top level, even under a condition."""
     found: set[str] = set()
-    for node in ast.walk(parsed(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -101,7 +102,7 @@ def is_sleep(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     if node.func.attr != "sleep":
-        return node.func.attr == "wait_for_timeout"
+        return node.func.attr in WAITS
     module = node.func.value
     if not isinstance(module, ast.Name) or module.id not in ("time", "asyncio"):
         return False
@@ -117,12 +118,12 @@ def has_deadline(node: ast.AST) -> bool:
 
 def private_attributes(sources: Sources) -> list[str]:
     """Return each private attribute used on anything but `self`, and each private name that is imported."""
-    return [f"{path}: {name}" for path, source in sources.items() for name in private_names(parsed(source))]
+    return [f"{path}: {name}" for path, source in sources.items() for name in private_names(nodes_of(source))]
 
 
-def private_names(tree: ast.AST) -> Iterator[str]:
+def private_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the private names that are used. `_meta`, `_replace` and `_exit` are documented, and thus excluded."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "setattr"):
