@@ -7,6 +7,7 @@ policy, the table shows what `decide` returns for three models in each protocol.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
@@ -14,7 +15,7 @@ from artifacts.core.detection.kinds import mime_kind
 from artifacts.extract import can_extract
 from capabilities.core.delivery.decision import PAGED, Outcome, decide
 from capabilities.core.delivery.model_endpoint import model_endpoint
-from capabilities.core.delivery.reader import FACTUAL_WORDS
+from capabilities.core.delivery.reader import FACTUAL_WORDS, Reader
 from capabilities.core.message import Blob, Converted, ConvertTo, FilePart, Text, make_blob
 from capabilities.core.protocols.parameters import put_between
 from capabilities.core.vocabulary import Capabilities, Kind
@@ -66,14 +67,18 @@ class PlaceholderContent:
         return None
 
 
+@cache
+def reader(protocol: str, model: Capabilities, policy: str) -> Reader:
+    target = Target("provider", "https://api.example.com/v1", "model")
+    return model_endpoint(protocol, target, model, content={"policy": policy}).reader
+
+
 def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
     """Return the table's word for how a model receives a small, intact file of this type."""
-    target = Target("provider", "https://api.example.com/v1", "model")
-    reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(
         mime_kind(mime_type), mime_type, "file", 1, pages=1, width=9, height=9, content=PlaceholderContent()
     )
-    delivered = decide(file, reader).outcome
+    delivered = decide(file, reader(protocol, model, policy)).outcome
     if delivered is Outcome.EXTRACTED and not can_extract(mime_type):
         delivered = Outcome.DESCRIBED
     return "pages" if delivered is Outcome.CONVERTED and mime_type in PAGED else OUTCOME_LABELS[delivered]
@@ -110,6 +115,7 @@ def table_lines() -> Iterator[str]:
                 yield f"| {title} | {' '.join(formats)} | {protocol_names} | {' | '.join(treatment)} |\n"
 
 
+@cache
 def table() -> str:
     head = f"| kind | formats | protocol | {' | '.join(f'`{word}`' for word in FACTUAL_WORDS)} |\n"
     return head + "|---" * (3 + len(FACTUAL_WORDS)) + "|\n" + "".join(table_lines())
