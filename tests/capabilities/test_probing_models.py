@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -86,50 +86,64 @@ READERS: dict[str, Callable[[], Model]] = {
 }
 
 
-def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
-    """Return the probe's outcome for each kind of content for which the protocol has a slot."""
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[Upstream]:
     upstream = Upstream(OriginPolicy(everything=True))
+    yield upstream
+    run_sync(upstream.close())
+
+
+def probe(lab: Lab, upstream: Upstream, protocol: str, model: Model) -> dict[str, ProbeOutcome]:
+    """Return the probe's outcome for each kind of content for which the protocol has a slot."""
+    lab.play({})
+    lab.model = model
     speaks, slots = PROTOCOLS[protocol], slots_for(protocol, None, None, {})
     probes: list[Probe] = [row for row in PROBES.values() if slots.get(row.kind) is not None]
 
-    with Lab(model=model) as lab:
-        target = Target("lab", lab.url(protocol), "x-1", "sk-lab")
+    target = Target("lab", lab.url(protocol), "x-1", "sk-lab")
 
-        def ask_each(chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
-            requests = [speaks.encode(chat, target, stream=False) for chat in chats]
-            outcomes = [upstream.call_sync(request, speaks, TIME) for request in requests]
-            return [
-                ProbeAnswer(fault=outcome.fault.value, status=outcome.status)
-                if isinstance(outcome, Failure)
-                else ProbeAnswer(text=outcome.text)
-                for outcome in outcomes
-            ]
+    def ask_each(chats: Sequence[ChatRequest]) -> list[ProbeAnswer]:
+        requests = [speaks.encode(chat, target, stream=False) for chat in chats]
+        outcomes = [upstream.call_sync(request, speaks, TIME) for request in requests]
+        return [
+            ProbeAnswer(fault=outcome.fault.value, status=outcome.status)
+            if isinstance(outcome, Failure)
+            else ProbeAnswer(text=outcome.text)
+            for outcome in outcomes
+        ]
 
-        findings = conduct(probes, ask_each, random.Random(4).sample)
-        run_sync(upstream.close())
-        assert not any(received.heard.problem for received in lab.requests)
+    findings = conduct(probes, ask_each, random.Random(4).sample)
+    assert not any(received.heard.problem for received in lab.requests)
     return {finding.probe.capability: finding.outcome for finding in findings}
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("model", LIARS)
-def test_probe_never_confirms_a_model_that_cannot_read(protocol: str, model: str) -> None:
-    assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
+def test_probe_never_confirms_a_model_that_cannot_read(lab: Lab, upstream: Upstream, protocol: str, model: str) -> None:
+    assert ProbeOutcome.YES not in probe(lab, upstream, protocol, LIARS[model]()).values()
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
-def test_probe_confirms_a_model_that_reads(protocol: str, reader: str) -> None:
-    outcomes = probe(protocol, READERS[reader]())
+def test_probe_confirms_a_model_that_reads(lab: Lab, upstream: Upstream, protocol: str, reader: str) -> None:
+    outcomes = probe(lab, upstream, protocol, READERS[reader]())
     assert len(outcomes) >= 2
     assert set(outcomes.values()) == {ProbeOutcome.YES}
 
 
 @pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
-def test_probe_reports_no_for_a_model_that_denies_or_refuses_both_files(model: str) -> None:
-    assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
+def test_probe_reports_no_for_a_model_that_denies_or_refuses_both_files(
+    lab: Lab, upstream: Upstream, model: str
+) -> None:
+    assert set(probe(lab, upstream, "gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
-def test_probe_result_of_an_evasive_model_is_unclear(model: str) -> None:
-    assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}
+def test_probe_result_of_an_evasive_model_is_unclear(lab: Lab, upstream: Upstream, model: str) -> None:
+    assert set(probe(lab, upstream, "gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}
