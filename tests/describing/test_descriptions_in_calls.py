@@ -46,16 +46,17 @@ from tests.lab.scenarios import SCENARIOS
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
-FAULTS = (
-    *("http_401", "http_404", "http_429", "http_500", "http_529", "bad_json", "empty_choices", "reset_before_headers"),
-    *("truncated_body", "policy", "context_length", "html_200", "error_in_200", "empty_content"),
-)
+FAULTS = {
+    scenario.plain: name
+    for name, scenario in reversed(SCENARIOS.items())
+    if scenario.plain and "openai" in scenario.needs
+}
+"""For each fault of a plain call in OpenAI's protocol, the first scenario that causes it.
 
+tests/fallback/test_fault_matrix.py proves for every scenario which fault it causes.
+"""
 SLOW = ("silent", "drip")
-OTHERS = sorted(
-    name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
-)
-"""All scenarios not in `FAULTS` that make a plain call in OpenAI's protocol fail."""
+TYPICAL = ("http_500", "truncated_body", "empty_content")
 
 
 def picture(colour: str) -> dict[str, Any]:
@@ -105,7 +106,7 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
     """Return a call's outcome and what its candidate received, if the describer fails as in the scenario."""
     lab.play({"seer": scenario})
     renew(process_run_context)  # Otherwise, the previous fault would keep the describer in cooldown.
-    number = (*FAULTS, *OTHERS).index(scenario)
+    number = list(SCENARIOS).index(scenario)
     answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
     # Closing a streamed response ends the request, which would close the test's database connection. For other
     # responses, Django's test client prevents this in the same way.
@@ -127,24 +128,25 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
+    """The describer fails to answer, breaks its answer off, or answers with nothing."""
     # To save time, retry (and wait) in only one of the combinations.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
-        outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}
-    assert outcomes == dict.fromkeys(FAULTS, WITH_FACTS_ALONE)
+        outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in TYPICAL}
+    assert outcomes == dict.fromkeys(TYPICAL, WITH_FACTS_ALONE)
 
 
-def test_other_faults_of_a_describer_do_not_fail_the_call(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_fault_of_a_describer_fails_the_call(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The faults include a describer that is silent and one that is too slow."""
     outcomes = {}
     with describing_lab(retries=0) as lab:
-        for scenario in OTHERS:
+        for scenario in FAULTS.values():
             with monkeypatch.context() as patched:
                 # These scenarios last until a timeout, so the describer's timeout is shortened.
                 if scenario in SLOW:
                     patched.setattr(describing, "MAX_SECONDS", 0.5)
                 outcomes[scenario] = call_with_fault(key, lab, scenario)
-    assert outcomes == dict.fromkeys(OTHERS, WITH_FACTS_ALONE)
+    assert outcomes == dict.fromkeys(FAULTS.values(), WITH_FACTS_ALONE)
 
 
 def test_later_vision_candidate_receives_the_image(key: str) -> None:
