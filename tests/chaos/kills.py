@@ -7,6 +7,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.chaos.callers import CUT, Finding, Person, ask, at_once, chat, finding, send, upload
@@ -15,7 +16,7 @@ from tests.gateway.serving import Server, manage
 from tests.processes import wait_until
 
 LONGEST, SHORTEST = 1.5, 0.2
-"""The longest and shortest time in seconds until a server is killed."""
+"""The longest and shortest time in seconds from a server's first acknowledgement until it is killed."""
 TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 
 
@@ -128,6 +129,17 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
     losses += [f"call {name} is not in the log" for name in ledger.calls if name not in logged]
 
 
+def kill_under_load(load: LoadGenerator, seconds: float) -> None:
+    """Kill the server this long after it has acknowledged something, so that there is something to lose."""
+    acknowledged = load.ledger.count
+    killer = threading.Timer(seconds, load.server.process.kill)
+    try:
+        wait_until(lambda: load.ledger.count > acknowledged)
+    finally:
+        killer.start()
+        killer.join()
+
+
 def kill_again_and_again(times: int) -> Finding:
     """Repeatedly start a server and kill it after a varying time. Then read all uploads and run `doctor`."""
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
@@ -139,10 +151,8 @@ def kill_again_and_again(times: int) -> Finding:
                 person = person or Person(server).sign_in()
                 check(server, installation, ledger, newest)
                 before = set(ledger.files)
-                killer = threading.Timer(moments.uniform(SHORTEST, LONGEST), server.process.kill)
-                killer.start()
-                raised = at_once(*LoadGenerator(server, person, ledger, cycle).works())
-                killer.join()
+                load = LoadGenerator(server, person, ledger, cycle)
+                raised = at_once(*load.works(), partial(kill_under_load, load, moments.uniform(SHORTEST, LONGEST)))
             ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
             # After each start, only the newest uploads are read. At the end, all are read.
             newest = {ref: content for ref, content in ledger.files.items() if ref not in before}
