@@ -1,7 +1,8 @@
 """`python tests/deploy/render_chart.py CHART < VALUES`: render, lint and validate a chart with Helm's own library.
 
-It needs the packages that `make release` installs. `VALUES` is JSON. The JSON output contains the objects, the findings
-of `helm lint` and of Kubernetes' schemas, and the error if the chart rejects the values.
+It needs the packages that `make release` installs. `VALUES` is a JSON object that maps names to values for the chart.
+For each name, the JSON output contains the objects, the findings of `helm lint` and of Kubernetes' schemas, and the
+error if the chart rejects the values.
 """
 
 from __future__ import annotations
@@ -47,4 +48,4 @@ def render(chart: str, values: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(render(sys.argv[1], json.load(sys.stdin))))
+    print(json.dumps({name: render(sys.argv[1], values) for name, values in json.load(sys.stdin).items()}))

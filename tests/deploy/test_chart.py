@@ -47,25 +47,40 @@ EVERYTHING = NEEDED | {
 }
 
 
-def render(values: Mapping[str, Any]) -> dict[str, Any]:
+DOCUMENTED = yaml.safe_load(
+    re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)[0]
+)
+REJECTED: Mapping[str, Mapping[str, Any]] = {
+    "name the Secret": {"secret": ""},
+    "the address that people and agents use": {"publicUrl": ""},
+    "the bucket for artifacts": {"s3": {"url": ""}},
+    "replica": {"replica": 3},
+}
+"""Maps complaints of the chart to the changed values that cause them."""
+VALUES: Mapping[str, Mapping[str, Any]] = {
+    "defaults": NEEDED,
+    "everything": EVERYTHING,
+    "documented": DOCUMENTED,
+    **{complaint: NEEDED | change for complaint, change in REJECTED.items()},
+}
+
+
+@pytest.fixture(scope="module")
+def answers() -> Mapping[str, Any]:
+    """Render the chart with all `VALUES` in one process, because importing Helm's library takes seconds."""
     if not [*RELEASE.glob("lib/python*/site-packages/helm_python")]:
         missing = "Helm's library is missing: make release (on x86_64)"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     command = [str(RELEASE / "bin" / "python"), str(ROOT / "tests" / "deploy" / "render_chart.py"), str(CHART)]
-    result = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=True)
+    result = subprocess.run(command, input=json.dumps(VALUES), capture_output=True, text=True, check=True)
     return json.loads(result.stdout)
 
 
-DOCUMENTED = yaml.safe_load(
-    re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "kubernetes.md").read_text(), re.DOTALL)[0]
-)
-
-
-@pytest.fixture(scope="module", params=[NEEDED, EVERYTHING], ids=["defaults", "everything"])
-def rendered(request: pytest.FixtureRequest) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    answer = render(request.param)
+@pytest.fixture(params=["defaults", "everything"])
+def rendered(request: pytest.FixtureRequest, answers: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    answer = answers[request.param]
     assert answer["problems"] == []
-    return request.param, {manifest["kind"]: manifest for manifest in answer["objects"]}
+    return VALUES[request.param], {manifest["kind"]: manifest for manifest in answer["objects"]}
 
 
 def list_pods(objects: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -155,21 +170,13 @@ def test_ingress_metrics_and_backup_are_rendered_if_enabled(rendered) -> None:
     assert job["containers"][0]["image"].endswith(f"@sha256:{'a' * 64}")
 
 
-def test_documented_chart_values_are_accepted() -> None:
-    answer = render(DOCUMENTED)
+def test_documented_chart_values_are_accepted(answers: Mapping[str, Any]) -> None:
+    answer = answers["documented"]
     assert answer["problems"] == []
     (ingress,) = [manifest for manifest in answer["objects"] if manifest["kind"] == "Ingress"]
     assert ingress["spec"]["tls"] == [{"hosts": ["routing.example.com"], "secretName": "routing-tls"}]
 
 
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"secret": ""}, "name the Secret"),
-        ({"publicUrl": ""}, "the address that people and agents use"),
-        ({"s3": {"url": ""}}, "the bucket for artifacts"),
-        ({"replica": 3}, "replica"),
-    ],
-)
-def test_missing_or_unknown_chart_value_is_reported(change: Mapping[str, Any], complaint: str) -> None:
-    assert complaint in render(NEEDED | change)["error"]
+@pytest.mark.parametrize("complaint", REJECTED)
+def test_missing_or_unknown_chart_value_is_reported(answers: Mapping[str, Any], complaint: str) -> None:
+    assert complaint in answers[complaint]["error"]
