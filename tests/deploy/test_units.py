@@ -20,6 +20,7 @@ from tests.deploy.confined import missing_requirement, read_unit
 from tests.deploy.proxies import own_environment
 from tests.gateway.serving import ROOT, bootstrap, listening, manage, server_environment
 from tests.lab import Lab
+from tests.preloaded import start_program
 
 DEPLOY = ROOT / "deploy"
 PROGRAM = "/opt/routing-admin/bin/routing-admin"
@@ -104,7 +105,7 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
     # An earlier version of the program left such a directory if it was killed during a backup.
     (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
-    subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
+    bootstrap(environment, data)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():
         replacements = (
             (PROGRAM, f"{sys.executable} -m routing_admin"),
@@ -114,7 +115,8 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
         )
         for installed, local in replacements:
             line = line.replace(installed, local)
-        subprocess.run(shlex.split(line), cwd=ROOT, env=environment, check=True)
+        with start_program(shlex.split(line), environment) as process:
+            assert process.wait(timeout=60) == 0
     remaining = sorted(path.name for path in backups.iterdir())
     assert len(remaining) == 14
     assert remaining[0] == "2020-01-11"
