@@ -120,8 +120,10 @@ def environment_for(name: str, environment: Mapping[str, str], folder: Path, por
 @contextmanager
 def running_service(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with start_program(service_command(service), environment) as process:
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def caller(installation: Installation) -> httpx.Client:
@@ -182,10 +184,10 @@ def test_two_servers_behind_the_proxy_share_keys_and_files(installation):
     """
     with caller(installation) as agent:
         stored = [agent.post("/api/v1/artifacts", files={"file": ("note.txt", text)}) for text in (b"hello", b"bye")]
-        read = [agent.get(f"/api/v1/artifacts/{answer.json()['ref']}") for answer in stored for _ in SERVERS]
+        read = [agent.get(f"/api/v1/artifacts/{answer.json()['ref']}/raw") for answer in stored for _ in SERVERS]
         answers = [agent.post("/v1/chat/completions", json=CHAT) for _ in SERVERS]
     assert {answer.status_code for answer in stored} == {201}
-    assert {answer.status_code for answer in read} == {200}
+    assert [answer.content for answer in read] == [b"hello", b"hello", b"bye", b"bye"]
     assert all(answer.json()["choices"][0]["message"]["content"] for answer in answers)
 
 
