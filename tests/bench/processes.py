@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.bench.upstream import NAME
-from tests.gateway.serving import ROOT, manage
+from tests.gateway.serving import ROOT, manage_all
 from tests.processes import free_port, is_listening
 
 OWN_VARIABLES = ("DJANGO", "ROUTING_ADMIN_", "LLM_", "DATABASE_URL", "REDIS_URL")
@@ -115,12 +115,11 @@ def install(
     origin = f"http://127.0.0.1:{provider.port}"
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
     environment = {**inherited, **settings, **engines}
-    manage(environment, "bootstrap")
     files = [directory / "llm-routing.json", directory / "llmservices.json"]
     for file, value in zip(files, (routing(origin), services(origin)), strict=True):
         file.write_text(json.dumps(value))
-    manage(environment, "import_config", *map(str, files))
-    return environment, manage(environment, "issue_agent_key", "text-agent")
+    commands = (("bootstrap", "--no-traffic"), ("import_config", *map(str, files)), ("issue_agent_key", "text-agent"))
+    return environment, manage_all(environment, *commands)[-1]
 
 
 @contextmanager

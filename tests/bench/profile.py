@@ -33,7 +33,7 @@ from tests.processes import free_port, is_listening, wait_until
 
 SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 FUNCTIONS = int(os.environ.get("BENCH_FUNCTIONS", "25"))
-WARM_SECONDS = 1.0
+WARM_SECONDS = min(1.0, SECONDS)
 EVERY_SECONDS = 0.001
 IN_FLIGHT = {"plain": 16, "stream": 8, "paced": 8, "image": 2, "failover": 1}
 """The workloads that can be profiled, and the number of concurrent calls in each."""
