@@ -11,8 +11,9 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of servers, each of
 
 .DEFAULT_GOAL := help
 
-# By folder, not by a file's number of tests: the longest tests are alone in their files.
-ON_TWO = -n 2 --dist loadfile --no-loadscope-reorder
+# Three workers keep two cores busy, because many tests wait for a server. Files are handed out by folder, not by their
+# number of tests: the longest tests are alone in their files.
+IN_PARALLEL = -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help run test test-fast test-deep test-clients coverage lint format bench chaos soak crawl catalogue lock release site screenshots clean
 
@@ -23,10 +24,10 @@ run: $(VENV)/run ## set up what is missing and serve at http://127.0.0.1:8000
 	@exec $(BIN)/routing-admin
 
 test: $(VENV)/dev ## run every test this machine can run
-	$(BIN)/pytest -q $(ON_TWO) --ignore tests/ui $(ARGS)
-	$(BIN)/python -m tests.engines -q $(ON_TWO) $(ARGS)  # what touches rows, on PostgreSQL
-	$(BIN)/pytest -q $(ON_TWO) --store s3 $$(grep -rl both_stores --include="test_*.py" tests) $(ARGS)  # the same files, in a bucket
-	$(BIN)/pytest -q $(ON_TWO) tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
+	$(BIN)/pytest -q $(IN_PARALLEL) --ignore tests/ui $(ARGS)
+	$(BIN)/python -m tests.engines -q $(IN_PARALLEL) $(ARGS)  # what touches rows, on PostgreSQL
+	$(BIN)/pytest -q $(IN_PARALLEL) --store s3 $$(grep -rl both_stores --include="test_*.py" tests) $(ARGS)  # the same files, in a bucket
+	$(BIN)/pytest -q $(IN_PARALLEL) tests/ui $(ARGS)  # apart: the browser's driver keeps an event loop of its own
 
 test-fast: $(VENV)/dev ## run the rules, the cores, and one of each kind over sockets: before each commit
 	$(BIN)/pytest -q -n auto --fast --ignore tests/ui -p no:cacheprovider $(ARGS)
